@@ -2,6 +2,7 @@
 
 ``recorder``           the records of one flush: first facts, then state changes
 ``plain_completions``  the fast path for jobs whose last stage has simply passed
+``plain_advances``     the fast path for jobs that go to their next stage, in a large flush
 ``next_stages``        a job that keeps its slot and lease for its next stage
 ``circuit_breaker``    failures of one stage in a row, which put a hold on its type
 ``throughput``         ended attempts by lane and node, for people only
@@ -13,5 +14,6 @@ for single records must leave the same rows. What becomes of a job after an atte
 in the same transaction.
 
 Specified by ``tests/contract/test_outcomes.py``, ``tests/contract/test_late_records.py``,
-``tests/contract/test_hand_over.py``, ``tests/contract/test_breaker.py`` and ``tests/store/test_plain_completions.py``.
+``tests/contract/test_hand_over.py``, ``tests/contract/test_breaker.py``, ``tests/store/test_plain_completions.py`` and
+``tests/store/test_plain_advances.py``.
 """

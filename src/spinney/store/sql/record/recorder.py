@@ -1,8 +1,9 @@
 """Record the outcomes of attempts: first the facts, then the state changes that follow, in the transaction of the
 flush.
 
-In most records the last stage of a plain job has passed. Those are written by set statements (``_complete_plain``); the
-others one by one (``_record``). The two ways differ only in speed: both leave the same rows.
+In most records a stage of a plain job has passed. Those of the last stage are written by set statements
+(``_complete_plain``), and those of earlier ones where a flush has many (``plain_advances``); the others one by one
+(``_record``). The ways differ only in speed: they leave the same rows.
 
 A record takes a job from its lease to its next state, in this order: the lease is deleted and the locks of
 the attempt are released; the attempt enters the history; jobs that it spawned are published, or dropped when
@@ -25,11 +26,10 @@ from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection.database import RowChange
 from spinney.store.sql.connection.postgres_dialect import each_row
-from spinney.store.sql.record import circuit_breaker, next_stages, throughput
-from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
+from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, throughput
+from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
-from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
@@ -74,8 +74,10 @@ class Recorder:
             return
         held = self._leases(records)
         special = self._special(records)
-        last = {lane.id for lane in self.registry.lanes.values() if self._last(lane)}
-        plain, others, returned = [], [], []
+        lanes = [self.registry.lanes[lane_id] for lane_id in {lease[4] for lease in held.values()}]
+        last = {lane.id for lane in lanes if self._last(lane)}
+        inner = {lane.id for lane in lanes if plain_advances.is_inner(self.registry, lane)}
+        plain, advancing, others, returned = [], [], [], []
         ok, back = Outcome.OK, Outcome.RETURNED
         for record in records:
             lease = held.pop(record[1], None)
@@ -85,6 +87,8 @@ class Recorder:
                 others.append((record, HeldLease(*lease)))
             elif record[2] is ok and lease[4] in last and self._silent(record):
                 plain.append((record, lease))
+            elif record[2] is ok and lease[4] in inner and self._silent(record):
+                advancing.append((record, lease))
             elif record[2] is back and not record[3]:
                 returned.append((record, lease))
             else:
@@ -93,7 +97,11 @@ class Recorder:
             self._complete_plain(plain)
         if returned:
             self._return_plain(returned)
-        for record, lease in others:
+        remaining = advancing
+        if len(advancing) >= plain_advances.LEAST:
+            self._end_streaks(advancing)
+            remaining = plain_advances.advance(self.cascade, advancing)
+        for record, lease in (*[(r, HeldLease(*h)) for r, h in remaining], *others):
             self._record(record, lease, claim_request)
         if self._may_stay and claim_request is not None:
             self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
@@ -103,7 +111,7 @@ class Recorder:
                     self.kept_leases.append(lease_kept)
                 else:
                     self.cascade.proceed(row, leased=True)
-        throughput.note(self.tx, plain, others, self.now_us)
+        throughput.note(self.tx, plain + advancing, others, self.now_us)
         if self._causes:
             failures.remember(self.tx, self._causes.values(), self.now_us)
         self.cascade.drain()
@@ -177,9 +185,7 @@ class Recorder:
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),
         )
-        if self.registry.streaks:
-            lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in records}}
-            circuit_breaker.passed(tx, {(lane.type, lane.stage) for lane in lanes} & self.registry.streaks)
+        self._end_streaks(records)
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
             tx.change(_COMPLETED_CHILD, children)
@@ -192,6 +198,12 @@ class Recorder:
             ]
             tell(tx, self.registry.subscriptions, settled, State.COMPLETED, now)
 
+    def _end_streaks(self, passed: Sequence[Ended]) -> None:
+        if self.registry.streaks:
+            lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in passed}}
+            stages = {(lane.type, lane.stage) for lane in lanes}
+            circuit_breaker.passed(self.tx, stages & self.registry.streaks)
+
     def _return_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
         """Return jobs that had not begun to ``ready``, uncounted. Jobs that a hold covers by now become held."""
         held = hold_coverage.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
@@ -201,17 +213,7 @@ class Recorder:
                 groups.setdefault(h[4], []).append(r[0])
         self.registry.filled.update(groups)
         for lane_id, ids in groups.items():
-            queue = self.registry.queue(self.registry.lanes[lane_id].queue)
-            listed = orjson.dumps(ids).decode()
-            self.tx.run(
-                "insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, "
-                f"{share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id from json_each(?) j "
-                "join leases l on l.job_id = j.value join jobs on jobs.id = j.value",
-                (listed,),
-            )
-            self.registry.watermarks.entered_among(
-                self.tx, lane_id, queue, "json_each(?) j join jobs on jobs.id = j.value", (listed,)
-            )
+            placement.enter(self.tx, self.registry, lane_id, ids)
         self.tx.run(
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),

@@ -104,16 +104,27 @@ def passed_stages(tx: Tx, job_id: int, spec: TypeSpec) -> set[str]:
 
     They are computed from the attempts each time (the view ``history``, by the job's id), and stored nowhere:
     so no crash can leave a job between two stages. Stages that the type has no more may be among them."""
-    passed = set()
-    for stage, outcome, superseded in tx.all(
-        "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
-        (job_id,),
-    ):
+    return passed(
+        spec,
+        tx.all(
+            "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
+            (job_id,),
+        ),
+    )
+
+
+def passed(spec: TypeSpec, attempts: Iterable[tuple[str, str, int | None]]) -> set[str]:
+    """Return the stages that need not run after these (stage, outcome, superseded) of a job's attempts; see
+    ``passed_stages``."""
+    stages = set()
+    for stage, outcome, superseded in attempts:
+        if superseded == 1:
+            continue
         if outcome == Outcome.FINISH and superseded is None:
             return {s.name for s in spec.stages}
         if outcome in PASSED:
-            passed.add(stage)
-    return passed
+            stages.add(stage)
+    return stages
 
 
 def next_stage(tx: Tx, job_id: int, spec: TypeSpec) -> str | None:

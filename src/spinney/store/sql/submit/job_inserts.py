@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from spinney.model.lineage import WIDTH
 from spinney.model.types import QueueSpec
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.postgres_dialect import array
-from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
+from spinney.store.sql.registry.ready_order import POSITIONS, padded, share_sql
 
 Common = Mapping[str, Any]
 """The columns that are the same in all rows, by their names; those of null are left out of the statement. Roots lack
@@ -77,7 +76,7 @@ def _listed(names: tuple[str, ...]) -> str:
     own_root = {} if "root_id" in names else {"root_id": job_id}
     columns = {
         "id": job_id,
-        "lineage": f"?2 || printf('%0{WIDTH}d', {job_id})",
+        "lineage": f"?2 || {padded(job_id)}",
         "params": "j.value",
         **own_root,
     }
@@ -97,7 +96,7 @@ def _made(names: tuple[str, ...]) -> str:
     columns.setdefault("root_id", job_id)
     columns |= {
         "id": job_id,
-        "lineage": f"cast(? as text) || lpad(cast({job_id} as text), {WIDTH}, '0')",
+        "lineage": f"cast(? as text) || {padded(job_id)}",
         "params": "k.params",
     }
     return (

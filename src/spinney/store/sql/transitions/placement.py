@@ -8,13 +8,15 @@ those that put a job into ``ready`` or ``inactive_jobs``.
 An open job that is not leased has a row in exactly one of these two tables, except while a long submission is
 being placed. Locks are not in the list: a claim finds out whether they are free, and lets the job wait."""
 
+from collections.abc import Sequence
+
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
-from spinney.store.sql.registry.ready_order import position, ready_share
+from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
 
 
@@ -129,6 +131,21 @@ class Placement:
                 *(lock_request or (None, None)),
             ),
         )
+
+
+def enter(tx: Tx, registry: Registry, lane_id: int, ids: Sequence[int]) -> None:
+    """Make pending jobs of a lane claimable. The caller has taken their leases away, or is about to."""
+    queue = registry.queue(registry.lanes[lane_id].queue)
+    listed = list_text(ids)
+    tx.run(
+        "insert into ready (lane, priority, share, position, job_id) "
+        f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
+        "from json_each(?) j cross join jobs where jobs.id = j.value",
+        (lane_id, listed),
+    )
+    registry.watermarks.entered_among(
+        tx, lane_id, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (listed,)
+    )
 
 
 def open_children(tx: Tx, job_id: int) -> bool:

@@ -1,0 +1,137 @@
+"""Advance of plain jobs: their stage has passed, another one follows, and nothing else concerns them.
+
+Recording such an attempt takes some twenty statements, which is little beside most stages. But a flush of hundreds of
+quick stages would keep other writers waiting for a tenth of a second, and on a server for longer. So the jobs of a
+large flush advance by set statements, and go through ``ready``; those of a small one may keep their slots
+(``next_stages``). Both ways leave the same rows otherwise."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from spinney.model.attempts.progress import again_stages, next_stage
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.store.sql.connection.database import RowChange, Tx, list_text
+from spinney.store.sql.connection.postgres_dialect import each_row
+from spinney.store.sql.record.plain_completions import Ended
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
+from spinney.store.sql.transitions import placement
+from spinney.store.sql.transitions.cascades import Cascade
+
+LEAST = 10
+"""The least number of jobs that advance by set statements: about as many statements as two jobs need one by one, but
+no job keeps its slot."""
+
+_JOB = (
+    "jobs.id",
+    "jobs.state",
+    "jobs.stage",
+    "jobs.queue",
+    "jobs.queue_moved",
+    "jobs.queue_named",
+    "jobs.queue_parent",
+    "jobs.at_us",
+    "jobs.final_fence",
+)
+_JOBS = "from json_each(?) j cross join jobs where jobs.id = j.value"
+_ATTEMPTS = "from json_each(?) j cross join attempts where attempts.job_id = j.value"
+_ATTEMPTS_POSTGRESQL = f"from json_each(?) j cross join {each_row('attempts', 'attempts.job_id = j.value')}"
+_ADVANCED = RowChange(
+    "jobs",
+    "id = ?",
+    set="stage = ?, attempts = 0, interruptions = 0, code = null, started_us = coalesce(started_us, ?), node_id = ?",
+)
+
+
+def is_inner(registry: Registry, lane: Lane) -> bool:
+    """Return whether an attempt that passes in this lane only takes its job to the next stage. After a probe the lane
+    has to be woken, too, and of a type with stages marked ``again`` earlier reports may be outdated."""
+    spec = registry.types.get(lane.type)
+    return (
+        spec is not None
+        and not lane.probing
+        and spec.stage(lane.stage) is not None
+        and spec.stages[-1].name != lane.stage
+        and not again_stages(spec)
+    )
+
+
+def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
+    """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages. Return
+    those of which nothing was written, because more concerns their jobs: needs, a hold, another queue.
+
+    The caller knows that the jobs are plain: they have no locks, children, places in a line or spawned jobs, no job
+    needs them, and nobody has cancelled anything."""
+    tx, registry = cascade.tx, cascade.registry
+    ids = [record[0] for record, _ in passed]
+    listed = list_text(ids)
+    jobs = {row[0]: row for row in zip(*tx.columns(_JOB, _JOBS, (listed,)), strict=True)}
+    outcomes = _outcomes(tx, listed)
+    needing = tx.column(
+        "select job_id from needs where job_id in (select j.value from json_each(?) j)", (listed,)
+    )
+    concerned = {*needing, *hold_coverage.covered(tx, registry.holds, ids)}
+    advancing: dict[tuple[int, str], list[Ended]] = {}
+    others = []
+    for entry in passed:
+        record, lease = entry
+        job = jobs.get(record[0])
+        stage = None
+        if job is not None and record[0] not in concerned and record[3] > 0:
+            stage = _next(registry, lease[4], job, outcomes.get(record[0], ()), cascade.now_us)
+        if stage is None:
+            others.append(entry)
+        else:
+            advancing.setdefault((lease[4], stage), []).append(entry)
+    for (lane_id, stage), entries in advancing.items():
+        _write(tx, registry, lane_id, stage, entries)
+    return others
+
+
+def _outcomes(tx: Tx, listed: str) -> Mapping[int, Sequence[tuple[str, str, Any]]]:
+    """Return (stage, outcome, superseded) of the earlier attempts of these jobs."""
+    attempts = _ATTEMPTS_POSTGRESQL if tx.postgresql else _ATTEMPTS
+    columns = tx.columns(("job_id", "stage", "outcome", "superseded"), attempts, (listed,))
+    outcomes: dict[int, list[tuple[str, str, Any]]] = {}
+    for job_id, *rest in zip(*columns, strict=True):
+        outcomes.setdefault(job_id, []).append(tuple(rest))
+    return outcomes
+
+
+def _next(
+    registry: Registry,
+    lane_id: int,
+    job: Sequence[Any],
+    outcomes: Iterable[tuple[str, str, Any]],
+    now_us: int,
+) -> str | None:
+    """Return the next stage of a job (``_JOB``) that has passed that of the lane, if the job simply goes on there."""
+    _, state, stage, queue, moved, named, parent, at_us, final_fence = job
+    lane = registry.lanes[lane_id]
+    as_claimed = (state, stage, queue) == (State.PENDING, lane.stage, lane.queue) and final_fence is None
+    if not as_claimed or (at_us is not None and at_us > now_us):
+        return None
+    spec = registry.types[lane.type]
+    after = next_stage(spec, job_rows.passed(spec, [*outcomes, (lane.stage, Outcome.OK, None)]))
+    if after is None or effective_queue(spec, after, moved, named, parent) != queue:
+        return None
+    return after
+
+
+def _write(tx: Tx, registry: Registry, lane_id: int, stage: str, entries: Sequence[Ended]) -> None:
+    """Move jobs of one lane, which all have ``stage`` as their next one."""
+    lane = registry.lanes[lane_id]
+    tx.insert(
+        "attempts",
+        "job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result",
+        [(r[0], r[1], lane.stage, h[5], Outcome.OK, h[2], r[3], r[4], r[5]) for r, h in entries],
+    )
+    tx.change(_ADVANCED, [(stage, r[3], h[2], r[0]) for r, h in entries])
+    listed = list_text([r[0] for r, _ in entries])
+    tx.run("delete from leases where job_id in (select j.value from json_each(?) j)", (listed,))
+    by_home: dict[int, list[int]] = {}
+    for record, lease in entries:
+        by_home.setdefault(registry.homes.of(tx, lease[2]), []).append(record[0])
+    for home, ids in by_home.items():
+        placement.enter(tx, registry, registry.lane_to_fill(tx, lane.queue, lane.type, stage, home), ids)
