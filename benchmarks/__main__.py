@@ -33,6 +33,7 @@ from benchmarks.place import fsync_ms, loop_s
 CASES = {
     "bulk submit": throughput.bulk_submit,
     "drain": throughput.drain,
+    "drain of stages": throughput.drain_of_stages,
     "idle start": latency.idle_start,
     "idle start, submitted elsewhere": latency.idle_start_elsewhere,
     "submit beside a drain": latency.submit_beside_drain,

@@ -56,3 +56,21 @@ def _look_up(rows: list[dict[str, object]], text: str) -> None:
 def stamp(submitted_ns: int) -> int:
     """How long after its submission began it was started, in nanoseconds."""
     return time.time_ns() - submitted_ns
+
+
+steps = app.pipeline("steps")
+
+
+@steps.stage
+def first(text: str) -> None:
+    """Nothing, as the two stages behind it."""
+
+
+@steps.stage
+def second(text: str) -> None:
+    """Nothing."""
+
+
+@steps.stage
+def third(text: str) -> None:
+    """Nothing."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from benchmarks.place import percentile, site
 
 JOBS = 100_000
+STEPS = 20_000
+"""Jobs of three stages."""
 ROWS = [{"text": f"{n:036d}"} for n in range(JOBS)]
 """``{"text":"…"}``: 50 bytes of JSON."""
 
@@ -41,3 +43,16 @@ def drain() -> Mapping[str, float]:
         "supervisor MB after 100k": memory[0],
         "supervisor MB after 300k": memory[2],
     }
+
+
+def drain_of_stages() -> Mapping[str, float]:
+    """Stages a second of jobs with three stages, through warm worker processes."""
+    with site() as here, here.node(slots=2):
+        app = here.app()
+        app.submit_many("steps", ROWS[:1000])
+        here.wait_settled()
+        app.submit_many("steps", ROWS[:STEPS])
+        here.wait_settled()
+        rate = here.rate(1000)
+        app.close()
+    return {"stages/s": 3 * rate}
