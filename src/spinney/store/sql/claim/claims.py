@@ -87,6 +87,9 @@ class Claim:
         self.rotation, self.claim_request = rotation, claim_request
         self.starved = False
         self._lock_moves = 0
+        self._taken: list[hold_moves.Key] = []
+        """Keys of candidates that were taken out of ``ready``; one statement deletes the rows of many
+        (``_delete_taken``)."""
         self._removed: Counter[str] = Counter()
         """How many jobs have left ``ready`` without a lease, by queue."""
         self._limits = Limits(tx, registry, claim_request.node_id)
@@ -336,9 +339,11 @@ class Claim:
                     turn = (turn + step + 1) % len(order)
                     if self.registry.lanes[candidate[2]].probing:
                         offers.clear()  # others of its stage are offered no more
+                        self._delete_taken()
                     break
             else:
                 unserved.append(slot)
+        self._delete_taken()
         if bounded and order[-1] in offers:
             self.rotation.queue = order[-1]
         # Their heads say that queues whose turn did not come have jobs.
@@ -357,6 +362,8 @@ class Claim:
         offer = offers.get(queue)
         candidate = None if offer is None else self._next(queue, slot, priority, offer.candidates)
         while candidate is None and (offer is None or self._used_up(queue, offer)):
+            if offer is not None:
+                self._delete_taken()  # an offer is read from ``ready``
             before = self._removed[queue]
             offer = offers[queue] = _Offer(self._offer(queue, lanes, priority, n), before)
             candidate = self._next(queue, slot, priority, offer.candidates)
@@ -391,7 +398,7 @@ class Claim:
         return None
 
     def _give(self, queue: str, slot: int, priority: int, candidate: Candidate) -> None:
-        """Assign a candidate to a slot, and remove it from ``ready``; its lease is written at the end."""
+        """Assign a candidate to a slot, and take it out of ``ready``; its lease is written at the end."""
         _, job_id, lane, share = candidate
         self._take_out(priority, candidate)
         self._assignments.add(slot, lane, share, job_id)
@@ -399,8 +406,14 @@ class Claim:
         self._served_last(queue, share)
 
     def _take_out(self, priority: int, candidate: Candidate) -> None:
+        """Let a candidate leave ``ready``, with others: see ``_delete_taken``."""
         position, _, lane, share = candidate
-        hold_moves.out_of_ready(self.tx, [(lane, priority, share, position)])
+        self._taken.append((lane, priority, share, position))
+
+    def _delete_taken(self) -> None:
+        """Delete the rows in ``ready`` of the candidates that were taken out since the last call."""
+        hold_moves.out_of_ready(self.tx, self._taken)
+        self._taken.clear()
 
     def _served_last(self, queue: str, share: int) -> None:
         """Note whose turn it was. Share 0 is that of queues without shares, in which nobody has a turn."""
