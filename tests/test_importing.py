@@ -59,6 +59,11 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "botocore"} & document
 
 
+def test_a_server_loads_what_sends_webhooks_when_it_sends_one() -> None:
+    """With httpx comes its command line, for which it loads rich and pygments, too."""
+    assert not {"httpx", "rich", "pygments"} & loads("server.application")
+
+
 def test_what_applications_add_to_a_server_loads_no_database_and_no_arrays() -> None:
     """A server that nobody asks for them would have 25 MB more, and one without NumPy no pages of receivers."""
     modules = {

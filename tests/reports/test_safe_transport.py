@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler
 import httpx
 import pytest
 
-from spinney.reports.safe_transport import SafeTransport, SendAborted
+from spinney.reports.http_post import SendAborted
+from spinney.reports.safe_transport import SafeTransport
 
 from .hook_server import answer, receiver
 

@@ -30,6 +30,10 @@ class Unreachable(Exception):
     under the same delivery id."""
 
 
+class SendAborted(Exception):
+    """The request was aborted: whether the receiver got it is unknown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """The receiver's answer, with the beginning of its body. Any status counts as an answer."""

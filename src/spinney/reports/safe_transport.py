@@ -16,16 +16,13 @@ import httpcore
 import httpx
 
 from spinney.host.resolver import Resolve, resolve
+from spinney.reports.http_post import SendAborted
 from spinney.reports.safe_addresses import ForbiddenAddress, SafeAddresses, shown
 
 SLICE_S = 0.25
 """How soon a thread that waits for bytes notices that its request was aborted."""
 TOTAL_TIMEOUT_S = 30.0
 """The time limit of one whole request, however slowly its bytes come."""
-
-
-class SendAborted(Exception):
-    """The request was aborted: whether the receiver got it is unknown."""
 
 
 class SafeTransport(httpx.BaseTransport):

@@ -18,15 +18,17 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.model.errors import StoreUnavailable, StoreUnusable
 from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult, DueDelivery
-from spinney.reports.http_post import Transport
-from spinney.reports.safe_transport import SafeTransport, SendAborted
+from spinney.reports.http_post import SendAborted, Transport
 from spinney.web.request_context import now_us
 from spinney.web.store_pool import StorePool
+
+if TYPE_CHECKING:
+    from spinney.reports.safe_transport import SafeTransport
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +69,7 @@ class WebhookSender:
         self._measure = measure
         self._stores, self._clock, self._poll_s = stores, clock, poll_s
         self._halt = threading.Event()
-        self._transport: Transport = transport or (
-            lambda: SafeTransport(private=private, advice=webhook_delivery.PRIVATE_ADVICE, halt=self._halt)
-        )
+        self._private, self._transport = private, transport or self._safe_transport
         self._post_threads = ThreadPoolExecutor(SENDS_MAX, thread_name_prefix="webhook")
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: Counter[str] = Counter()
@@ -97,6 +97,13 @@ class WebhookSender:
             await asyncio.wait(self._tasks, timeout=STOP_S)
         # Not waited for: a thread may be in a name look-up, which cannot be interrupted.
         self._post_threads.shutdown(wait=False, cancel_futures=True)
+
+    def _safe_transport(self) -> "SafeTransport":
+        from spinney.reports.safe_transport import (
+            SafeTransport,  # with httpx, which no server without webhooks needs
+        )
+
+        return SafeTransport(private=self._private, advice=webhook_delivery.PRIVATE_ADVICE, halt=self._halt)
 
     def wake(self) -> None:
         """Look for due deliveries now, instead of at the next poll."""
