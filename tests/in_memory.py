@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 _ROOM = 4 << 30
-"""In bytes: many times what all tests of the short form have written at one time."""
+"""In bytes: several times what all tests of the short form write."""
 
 
 def in_memory() -> str | None:
