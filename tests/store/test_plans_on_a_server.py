@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from contract.words import ONE, submission
+from contract.words import ONE, kind, submission
 from servers import postgres_schema, postgres_url
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, Lease, NodeInfo, Record, SlotRequest
 from spinney.model.outcomes import Outcome
@@ -66,15 +66,17 @@ def test_what_is_written_is_planned_once(store: SqlStore) -> None:
     assert [(generic > 0, custom) for generic, custom in plans] == [(True, 0)]
 
 
+STAGES = kind("stages", "first", "second", "third")
 SHARES, EACH = 100, 40
 NODE = {"id": 0, "name": "n", "boot_id": "", "host": "", "pid": 0, "slots": 2, "state": "active"}
 
 
-def test_no_exchange_walks_a_table_that_a_vacuum_found_empty() -> None:
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.RETURNED])
+def test_no_exchange_walks_a_table_that_a_vacuum_found_empty(outcome: Outcome) -> None:
     """The planner takes such a table for empty for as long as it has the pages that it had then."""
     with postgres_schema() as url, closing(open_store(url)) as store:
         store.create()
-        store.register([ONE], [])
+        store.register([STAGES], [])
         node = store.join(
             NodeInfo(**NODE, beat=0, started_us=0, seen_us=0, version="", types=()),  # type: ignore[arg-type]
             now_us=1,
@@ -88,19 +90,20 @@ def test_no_exchange_walks_a_table_that_a_vacuum_found_empty() -> None:
         records: list[Record] = []
         for _ in range(ENOUGH):
             leases = _exchange(store, node, records)
-            records = [Record(x.job_id, x.fence, Outcome.OK, 1, 2) for x in leases]
+            began_us = 0 if outcome is Outcome.RETURNED else 1
+            records = [Record(x.job_id, x.fence, outcome, began_us, 2) for x in leases]
             assert leases
 
         assert _walks(store) == []
 
 
 def _fill(store: SqlStore) -> None:
-    store.submit([submission(n=EACH, share=f"share {n}") for n in range(SHARES)], now_us=1)
+    store.submit([submission(STAGES.name, n=EACH, share=f"share {n}") for n in range(SHARES)], now_us=1)
 
 
 def _exchange(store: SqlStore, node: int, records: list[Record]) -> list[Lease]:
     slots = [SlotRequest(n, 100, 1e5, True) for n in range(2)]
-    lanes = {(ONE.name, "work"): LaneRequest(run_us=10.0)}
+    lanes = {(STAGES.name, stage.name): LaneRequest(run_us=10.0) for stage in STAGES.stages}
     request = ClaimRequest(node_id=node, slots=slots, lanes=lanes)
     return store.flush_and_claim(records, request, now_us=time.time_ns() // 1000).leases
 
@@ -114,7 +117,7 @@ def _empty(url: str) -> None:
         connection.execute("insert into ready select 1, 50, n, n::text, n from generate_series(1, 5000) n")
         connection.execute("delete from ready")
         connection.execute("delete from jobs")
-        connection.execute("vacuum (truncate off) jobs, ready")
+        connection.execute("vacuum (truncate off) jobs, ready, attempts")
         sizes = (
             "select relpages > 0, reltuples from pg_class where oid in ('jobs'::regclass, 'ready'::regclass)"
         )
@@ -134,6 +137,9 @@ def _walks(store: SqlStore) -> list[str]:
             plan = "\n".join(line for (line,) in tx.all(f'explain execute "{name}"{nulls}'))
             lines = plan.splitlines()
             for line, after in zip(lines, [*lines[1:], ""], strict=True):
-                if re.search(r"Scan (using \w+ )?on (jobs|ready|leases)\b", line) and "Cond" not in after:
+                if (
+                    re.search(r"Scan (using \w+ )?on (jobs|ready|leases|attempts)\b", line)
+                    and "Cond" not in after
+                ):
                     walks.append(f"{line.strip()}: {text[:200]}")
     return walks

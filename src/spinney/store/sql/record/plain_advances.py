@@ -12,7 +12,6 @@ from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.sql.connection.database import RowChange, Tx, list_text
-from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record.plain_completions import Ended
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
@@ -24,19 +23,18 @@ LEAST = 10
 no job keeps its slot."""
 
 _JOB = (
-    "jobs.id",
-    "jobs.state",
-    "jobs.stage",
-    "jobs.queue",
-    "jobs.queue_moved",
-    "jobs.queue_named",
-    "jobs.queue_parent",
-    "jobs.at_us",
-    "jobs.final_fence",
+    "id",
+    "state",
+    "stage",
+    "queue",
+    "queue_moved",
+    "queue_named",
+    "queue_parent",
+    "at_us",
+    "final_fence",
 )
-_JOBS = "from json_each(?) j cross join jobs where jobs.id = j.value"
-_ATTEMPTS = "from json_each(?) j cross join attempts where attempts.job_id = j.value"
-_ATTEMPTS_POSTGRESQL = f"from json_each(?) j cross join {each_row('attempts', 'attempts.job_id = j.value')}"
+_JOBS = "from jobs where id in (select j.value from json_each(?) j)"
+_ATTEMPTS = "from attempts where job_id in (select j.value from json_each(?) j)"
 _ADVANCED = RowChange(
     "jobs",
     "id = ?",
@@ -91,8 +89,7 @@ def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
 
 def _outcomes(tx: Tx, listed: str) -> Mapping[int, Sequence[tuple[str, str, Any]]]:
     """Return (stage, outcome, superseded) of the earlier attempts of these jobs."""
-    attempts = _ATTEMPTS_POSTGRESQL if tx.postgresql else _ATTEMPTS
-    columns = tx.columns(("job_id", "stage", "outcome", "superseded"), attempts, (listed,))
+    columns = tx.columns(("job_id", "stage", "outcome", "superseded"), _ATTEMPTS, (listed,))
     outcomes: dict[int, list[tuple[str, str, Any]]] = {}
     for job_id, *rest in zip(*columns, strict=True):
         outcomes.setdefault(job_id, []).append(tuple(rest))

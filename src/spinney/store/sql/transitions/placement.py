@@ -136,16 +136,13 @@ class Placement:
 def enter(tx: Tx, registry: Registry, lane_id: int, ids: Sequence[int]) -> None:
     """Make pending jobs of a lane claimable. The caller has taken their leases away, or is about to."""
     queue = registry.queue(registry.lanes[lane_id].queue)
-    listed = list_text(ids)
+    jobs, listed = "jobs where jobs.id in (select j.value from json_each(?) j)", list_text(ids)
     tx.run(
         "insert into ready (lane, priority, share, position, job_id) "
-        f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
-        "from json_each(?) j cross join jobs where jobs.id = j.value",
+        f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id from {jobs}",
         (lane_id, listed),
     )
-    registry.watermarks.entered_among(
-        tx, lane_id, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (listed,)
-    )
+    registry.watermarks.entered_among(tx, lane_id, queue, jobs, (listed,))
 
 
 def open_children(tx: Tx, job_id: int) -> bool:
