@@ -1,5 +1,6 @@
 """How statements are planned that come again and again on one connection to PostgreSQL."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contract.words import ONE, kind, submission
 from servers import postgres_schema, postgres_url
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, Lease, NodeInfo, Record, SlotRequest
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
 
@@ -81,6 +83,16 @@ def test_no_exchange_walks_a_table_that_a_vacuum_found_empty(outcome: Outcome) -
             NodeInfo(**NODE, beat=0, started_us=0, seen_us=0, version="", types=()),  # type: ignore[arg-type]
             now_us=1,
         )
+        with store.database.write() as tx:  # a webhook, and holds for which each job has to be checked
+            tx.run(
+                "insert into holds (id, scope, name, reason, by, since_us, automatic) "
+                "values (1, 'tree', '99999', 'r', 'ann', 1, 0), (2, 'job', '99999', 'r', 'ann', 1, 0)"
+            )
+            tx.run(
+                "insert into webhooks (id, name, spec, secret, mark, by, at_us) values (1, 'w', ?, 's', 'm', 'ann', 1)",
+                (json.dumps(Webhook(name="w", url="https://x.example/").to_json()),),
+            )
+            tx.take("registry")
         _fill(store)
         while leases := _exchange(store, node, []):
             _exchange(store, node, [Record(x.job_id, x.fence, Outcome.OK, 1, 2) for x in leases])

@@ -220,7 +220,7 @@ def among(tx: Tx, holds: ActiveHolds, wide: Sequence[WideHold], ids: Sequence[in
     condition, binds = clause(wide)
     rows = tx.all(
         "select jobs.id, jobs.queue, jobs.type, jobs.collection, jobs.submitter, jobs.lineage "
-        f"from json_each(?) l cross join jobs where jobs.id = l.value and {condition}",
+        f"from jobs where jobs.id in (select j.value from json_each(?) j) and {condition}",
         (list_text(ids), *binds),
     )
     return {

@@ -68,8 +68,8 @@ def _write(tx: Tx, subscription: Subscription, ids: Sequence[int], state: State,
         "insert into webhook_events (seq, webhook_id, job_id, event, batch, at_us, next_us, outcome) "
         "select cast(? as bigint) + row_number() over (order by t.id), cast(? as bigint), t.id, cast(? as text), "
         "t.batch, cast(? as bigint), cast(? as bigint), 'due' from "
-        f"(select jobs.id as id, {_IS_BATCH} as batch, jobs.collection as collection from json_each(?) j "
-        f"join jobs on jobs.id = j.value) t {conditions}",
+        f"(select jobs.id as id, {_IS_BATCH} as batch, jobs.collection as collection from jobs "
+        f"where jobs.id in (select j.value from json_each(?) j)) t {conditions}",
         (first - 1, subscription.id, str(state), now_us, now_us, list_text(ids), *args),
     )
 
