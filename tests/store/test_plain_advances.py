@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,16 @@ from spinney.store.sql.record import plain_advances
 
 NOW = 1_700_000_000_000_000
 SLOTS = 60
-TABLES = ("jobs", "attempts", "leases", "inactive_jobs", "children_left", "throughput", "counters")
+TABLES = (
+    "jobs",
+    "attempts",
+    "leases",
+    "inactive_jobs",
+    "children_left",
+    "serial_order",
+    "throughput",
+    "counters",
+)
 READY = (
     "select l.queue, l.type, l.stage, l.home, r.priority, r.share, r.position, r.job_id "
     "from ready r join lanes l on l.id = r.lane"
@@ -137,7 +147,20 @@ def _needs(store: SqlStore, leases: list[Lease], records: list[Record]) -> None:
         tx.run("insert into needs (job_id, need_id) values (?, ?)", (leases[2].job_id, leases[1].job_id))
 
 
-CASES = (_nothing, _holds, _moved, _earlier_attempts, _mixed, _serial, _needs)
+def _serial_by_now(store: SqlStore, leases: list[Lease], records: list[Record]) -> None:
+    """The type of the parent of three jobs has become serial since the claim."""
+    parent = next(lease for lease in leases if lease.type == "elsewhere")
+    with store.database.write() as tx:
+        for lease in leases[:3]:
+            tx.run(
+                "update jobs set parent_id = ?, root_id = ?, lineage = ? where id = ?",
+                (parent.job_id, parent.job_id, f"{parent.job_id:012d}.{lease.job_id:012d}", lease.job_id),
+            )
+            tx.run("update leases set parent_id = ? where job_id = ?", (parent.job_id, lease.job_id))
+    store.register([replace(store.types()["elsewhere"], serial=True)], [])
+
+
+CASES = (_nothing, _holds, _moved, _earlier_attempts, _mixed, _serial, _needs, _serial_by_now)
 
 
 @pytest.mark.parametrize("change", CASES)

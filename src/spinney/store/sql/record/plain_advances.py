@@ -57,7 +57,7 @@ def is_inner(registry: Registry, lane: Lane) -> bool:
 
 def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
     """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages. Return
-    those of which nothing was written, because more concerns their jobs: needs, a hold, another queue.
+    those of which nothing was written, because more concerns their jobs: needs, a hold, another queue, a serial order.
 
     The caller knows that the jobs are plain: they have no locks, children, places in a line or spawned jobs, no job
     needs them, and nobody has cancelled anything."""
@@ -69,7 +69,11 @@ def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
     needing = tx.column(
         "select job_id from needs where job_id in (select j.value from json_each(?) j)", (listed,)
     )
-    concerned = {*needing, *hold_coverage.covered(tx, registry.holds, ids)}
+    concerned = {
+        *needing,
+        *hold_coverage.covered(tx, registry.holds, ids),
+        *_in_serial_trees(tx, registry, passed),
+    }
     advancing: dict[tuple[int, str], list[Ended]] = {}
     others = []
     for entry in passed:
@@ -85,6 +89,21 @@ def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
     for (lane_id, stage), entries in advancing.items():
         _write(tx, registry, lane_id, stage, entries)
     return others
+
+
+def _in_serial_trees(tx: Tx, registry: Registry, passed: Sequence[Ended]) -> list[int]:
+    """Return the jobs whose trees are serial by now, so that they get their places in the order. They were created
+    before: those of a tree that was serial then are not plain."""
+    serial = {name for name, spec in registry.types.items() if spec.serial}
+    children = [record[0] for record, lease in passed if lease[6] is not None]
+    if not serial or not children:
+        return []
+    typed = tx.all(
+        "select id, (select r.type from jobs r where r.id = jobs.root_id) from jobs "
+        "where id in (select j.value from json_each(?) j)",
+        (list_text(children),),
+    )
+    return [job_id for job_id, root_type in typed if root_type in serial]
 
 
 def _outcomes(tx: Tx, listed: str) -> Mapping[int, Sequence[tuple[str, str, Any]]]:
