@@ -1,6 +1,7 @@
 """The outcomes of attempts are recorded here, many in one transaction, with everything that follows from them.
 
 ``recorder``           the records of one flush: first facts, then state changes
+``special_jobs``       which jobs have rows in other tables, and are not plain
 ``plain_completions``  the fast path for jobs whose last stage has simply passed
 ``plain_advances``     the fast path for jobs that go to their next stage, in a large flush
 ``next_stages``        a job that keeps its slot and lease for its next stage

@@ -26,7 +26,7 @@ from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection.database import RowChange
 from spinney.store.sql.connection.postgres_dialect import each_row
-from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, throughput
+from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, special_jobs, throughput
 from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -42,12 +42,6 @@ _LEASE = ("job_id", "fence", "node_id", "slot", "lane", "attempt", "parent_id", 
 _LEASES = "from json_each(?) j cross join leases where job_id = j.value"
 _LEASES_POSTGRESQL = f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}"
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
-# Which tables have rows at all: most of them are empty most of the time, and then no job has to be looked up
-# in them.
-_SPECIAL = (
-    "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
-    "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order)"
-)
 
 
 class Recorder:
@@ -73,7 +67,7 @@ class Recorder:
         if not records:
             return
         held = self._leases(records)
-        special = self._special(records)
+        special = special_jobs.among(self.tx, records)
         lanes = [self.registry.lanes[lane_id] for lane_id in {lease[4] for lease in held.values()}]
         last = {lane.id for lane in lanes if self._last(lane)}
         inner = {lane.id for lane in lanes if plain_advances.is_inner(self.registry, lane)}
@@ -123,42 +117,6 @@ class Recorder:
         leases = _LEASES_POSTGRESQL if self.tx.postgresql else _LEASES
         columns = self.tx.columns(_LEASE, leases, (ids,))
         return dict(zip(columns[1], zip(*columns, strict=True), strict=True))
-
-    def _special(self, records: Sequence[Record]) -> set[int]:
-        """Return the jobs of this flush that have rows in other tables, and so are not plain."""
-        needs, cancel_requests, locks, staged, children, serial = self.tx.one(_SPECIAL)
-        if cancel_requests:
-            return {r.job_id for r in records}
-        ids = orjson.dumps([r.job_id for r in records]).decode()
-        special: set[int] = set()
-        for some, sql in (
-            (
-                needs,
-                "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
-            ),
-            (
-                # A job that it needs may have been opened again since the claim: then it does not become ready again,
-                # but waits.
-                needs and any(r[2] is Outcome.RETURNED for r in records),
-                "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
-            ),
-            (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
-            (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
-            (
-                children,
-                "select j.value from json_each(?) j where exists "
-                "(select 1 from children_left c where c.parent_id = j.value)",
-            ),
-            (
-                # Their tree may have become serial after they were created.
-                serial,
-                "select j.value from json_each(?) j where exists (select 1 from serial_order s "
-                "where s.root_id = (select jobs.root_id from jobs where jobs.id = j.value))",
-            ),
-        ):
-            if some:
-                special.update(self.tx.column(sql, (ids,)))
-        return special
 
     @staticmethod
     def _silent(record: Record) -> bool:

@@ -1,0 +1,54 @@
+"""Jobs of a flush that have rows in other tables. They are not plain: their records change more than their own rows.
+
+Most of these tables are empty most of the time, and then no job is looked up in them.
+"""
+
+from collections.abc import Sequence
+
+import orjson
+
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+from spinney.store.sql.connection.database import Tx
+
+_FILLED = (
+    "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
+    "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order)"
+)
+
+
+def among(tx: Tx, records: Sequence[Record]) -> set[int]:
+    """Return the jobs of these records that have such rows."""
+    needs, cancel_requests, locks, staged, children, serial = tx.one(_FILLED)
+    if cancel_requests:
+        return {r.job_id for r in records}
+    ids = orjson.dumps([r.job_id for r in records]).decode()
+    special: set[int] = set()
+    for some, sql in (
+        (
+            needs,
+            "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
+        ),
+        (
+            # A job that it needs may have been opened again since the claim: then it does not become ready again,
+            # but waits.
+            needs and any(r[2] is Outcome.RETURNED for r in records),
+            "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
+        ),
+        (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
+        (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
+        (
+            children,
+            "select j.value from json_each(?) j where exists "
+            "(select 1 from children_left c where c.parent_id = j.value)",
+        ),
+        (
+            # Their tree may have become serial after they were created.
+            serial,
+            "select j.value from json_each(?) j where exists (select 1 from serial_order s "
+            "where s.root_id = (select jobs.root_id from jobs where jobs.id = j.value))",
+        ),
+    ):
+        if some:
+            special.update(tx.column(sql, (ids,)))
+    return special
