@@ -49,6 +49,16 @@ def passing(site: Site, of: str = "careful") -> None:
     site.pass_(site.run(site.submit_one(of)))
 
 
+def flush(site: Site, of: str, ends: str) -> None:
+    """Jobs at their first stage whose attempts end in this order, and are recorded together: p passes, f fails."""
+    first = (of, site.store.types()[of].stages[0].name)
+    leases = [site.claim_one(lanes=[first]) for _ in site.submit(of, n=len(ends))]
+    how = {"outcome": Outcome.ERROR, "retryable": False} | refused()
+    site.flush_and_claim(
+        [site.entry(lease, **(how if end == "f" else {})) for lease, end in zip(leases, ends, strict=True)]
+    )
+
+
 def holds(site: Site) -> list[Hold]:
     return list(site.store.holds.all())
 
@@ -123,6 +133,29 @@ def test_an_attempt_that_passes_ends_the_row(broken: Site, of: str) -> None:
     failing(broken, 1, of)
 
     assert len(holds(broken)) == 1
+
+
+@pytest.mark.parametrize("of", ["careful", "long"])
+def test_in_one_flush_attempts_count_in_their_order(broken: Site, of: str) -> None:
+    flush(broken, of, "fpfpffpff")
+    assert holds(broken) == []
+
+    flush(broken, of, "fp")
+
+    assert len(holds(broken)) == 1
+
+
+@pytest.mark.parametrize("of", ["careful", "long"])
+def test_the_last_attempt_of_a_flush_that_passes_ends_the_row(broken: Site, of: str) -> None:
+    flush(broken, of, "ffp")
+    flush(broken, of, "ff")
+    assert holds(broken) == []
+
+    flush(broken, of, "p" * 12)
+    flush(broken, of, "ff" + "p" * 12)
+    flush(broken, of, "ff")
+
+    assert holds(broken) == []
 
 
 @pytest.mark.parametrize("how", [Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH])

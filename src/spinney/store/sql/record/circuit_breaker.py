@@ -64,6 +64,11 @@ def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
     tx.change(_ENDED, list(stages))
 
 
+def watches(registry: Registry, type_: str, stage: str) -> bool:
+    """Return whether it matters to a streak when an attempt of this stage passes."""
+    return (type_, stage) in registry.streaks or _watched(registry, type_, stage)
+
+
 def forget(tx: Tx, registry: Registry, now_us: int) -> None:
     """Remove the rows of stages that have not failed for ``IDLE_US`` and have no streak, or have no breaker
     any more. Only the sweep does so: each removal makes every process read its registry again."""

@@ -10,7 +10,7 @@ the attempt are released; the attempt enters the history; jobs that it spawned a
 it did not pass; then the job's own state is decided. A crash before the commit leaves the lease, and recovery
 sends the job back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -27,7 +27,7 @@ from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection.database import RowChange
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, special_jobs, throughput
-from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
+from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane
@@ -93,10 +93,12 @@ class Recorder:
             self._return_plain(returned)
         remaining = advancing
         if len(advancing) >= plain_advances.LEAST:
-            self._end_streaks(advancing)
             remaining = plain_advances.advance(self.cascade, advancing)
-        for record, lease in (*[(r, HeldLease(*h)) for r, h in remaining], *others):
-            self._record(record, lease, claim_request)
+        one_by_one = {r.fence: h for r, h in others} | {r.fence: HeldLease(*h) for r, h in remaining}
+        watched = {lane.id for lane in lanes if circuit_breaker.watches(self.registry, lane.type, lane.stage)}
+        passed = {r[1]: h[4] for r, h in plain + advancing if h[4] in watched} if watched else {}
+        if one_by_one or passed:
+            self._in_order(records, one_by_one, passed, claim_request)
         if self._may_stay and claim_request is not None:
             self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
             for row, stage, held_lease in self._may_stay:
@@ -143,7 +145,6 @@ class Recorder:
             "delete from leases where job_id in (select j.value from json_each(?) j)",
             (orjson.dumps([r[0] for r, _ in records]).decode(),),
         )
-        self._end_streaks(records)
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
             tx.change(_COMPLETED_CHILD, children)
@@ -155,12 +156,6 @@ class Recorder:
                 SettledJob(r[0], lanes_[h[4]].type, lanes_[h[4]].queue, h[6] is None) for r, h in records
             ]
             tell(tx, self.registry.subscriptions, settled, State.COMPLETED, now)
-
-    def _end_streaks(self, passed: Sequence[Ended]) -> None:
-        if self.registry.streaks:
-            lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in passed}}
-            stages = {(lane.type, lane.stage) for lane in lanes}
-            circuit_breaker.passed(self.tx, stages & self.registry.streaks)
 
     def _return_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
         """Return jobs that had not begun to ``ready``, uncounted. Jobs that a hold covers by now become held."""
@@ -179,6 +174,33 @@ class Recorder:
         hold_moves.to_held(self.cascade, held, leased=True)
 
     # --- one by one -----------------------------------------------------------------------
+
+    def _in_order(
+        self,
+        records: Sequence[Record],
+        leases: dict[int, HeldLease],
+        passed: Mapping[int, int],
+        claim_request: ClaimRequest | None,
+    ) -> None:
+        """Write the records of these leases, in the order of the flush, and end the streaks of stages where others have
+        passed between them. ``passed``: the lanes of those others, by fence."""
+        ended: set[int] = set()
+        for record in records:
+            lease = leases.pop(record.fence, None)
+            if lease is not None:
+                self._end_streaks(ended)
+                self._record(record, lease, claim_request)
+            elif record.fence in passed:
+                ended.add(passed[record.fence])
+        self._end_streaks(ended)
+
+    def _end_streaks(self, lane_ids: set[int]) -> None:
+        """End the streaks of the stages of these lanes, and forget the lanes."""
+        lanes = [self.registry.lanes[lane_id] for lane_id in lane_ids]
+        stages = self.registry.streaks.intersection([(lane.type, lane.stage) for lane in lanes])
+        if stages:
+            circuit_breaker.passed(self.tx, stages)
+        lane_ids.clear()
 
     def _record(self, record: Record, lease: HeldLease, claim_request: ClaimRequest | None) -> None:
         """Write one record of an attempt that still has its lease. One that never began and was handed back,
