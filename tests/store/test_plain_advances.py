@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from new_store import new_store
+from new_store import new_store, new_store_on_server
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec, StageSpec, TypeSpec
@@ -44,9 +44,9 @@ LANES = {(t.name, s.name): LaneRequest() for t in TYPES for s in t.stages}
 
 
 @contextmanager
-def _claimed(path: Path) -> Iterator[tuple[SqlStore, list[Lease], int]]:
+def _claimed(url: str) -> Iterator[tuple[SqlStore, list[Lease], int]]:
     """A store with jobs of all types whose first stages are leased, and what the node is called."""
-    store: SqlStore = open_store(new_store(path))
+    store: SqlStore = open_store(url)
     store.register(TYPES, [QueueSpec(name="narrow", order="lifo"), QueueSpec(name="fifo", order="fifo")])
     info = NodeInfo(
         id=0,
@@ -163,10 +163,12 @@ def _serial_by_now(store: SqlStore, leases: list[Lease], records: list[Record]) 
 CASES = (_nothing, _holds, _moved, _earlier_attempts, _mixed, _serial, _needs, _serial_by_now)
 
 
+@pytest.mark.parametrize("place", ["file", "server"])
 @pytest.mark.parametrize("change", CASES)
 def test_a_large_flush_leaves_what_single_records_leave(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    place: str,
     change: Callable[[SqlStore, list[Lease], list[Record]], None],
 ) -> None:
     rows: list[dict[str, list[Any]]] = []
@@ -181,7 +183,8 @@ def test_a_large_flush_leaves_what_single_records_leave(
     monkeypatch.setattr(plain_advances, "advance", counting)
     for least in (10_000, 1):
         monkeypatch.setattr(plain_advances, "LEAST", least)
-        with _claimed(tmp_path / f"{least}.db") as (store, leases, _):
+        url = new_store_on_server() if place == "server" else new_store(tmp_path / f"{least}.db")
+        with _claimed(url) as (store, leases, _):
             records = _passed(leases)
             change(store, leases, records)
 
