@@ -442,6 +442,23 @@ def test_a_worker_that_does_not_exit_keeps_its_slot_only_for_a_while(
     assert "has not exited for 0.2 s after its end" in log.read_text()
 
 
+def test_a_job_that_needs_a_worker_of_its_own_runs_although_the_application_loads_slowly(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a node whose application takes longer to load than is usual
+    cluster.file("sitecustomize.py").write_text(_HURRIED)
+    (tmp_path / "slow_app.py").write_text(
+        "import time\nfrom spinney import Spinney\ntime.sleep(0.6)\napp = Spinney()\n"
+        "@app.job(isolation='cold')\ndef cold() -> None: ...\n"
+    )
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    cluster.node(app="slow_app:app", env={"PYTHONPATH": path}, log=tmp_path / "oak.log")
+    # When a job needs a worker that loads it once more
+    (job,) = cluster.submit("cold")
+    # Then the worker keeps the job: any other would load the application as long
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+
+
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:
     # Given a node whose run-time directory somebody removes, as logind does at the last logout
     folder = cluster.file("run")

@@ -182,7 +182,8 @@ class WorkerPool(Events):
 
     def look_at_starts(self) -> None:
         """Report workers that have been loading the application for long: it may wait for something. What was sent to
-        them goes back meanwhile, because another worker or node may be able to run it."""
+        the worker of a slot goes back meanwhile, because another worker or node may be able to run it. A worker for one
+        attempt keeps that: the next one would load the application as long, and never begin it either."""
         for worker in self.workers:
             loads = not (worker.hello_received or worker.retiring)
             if loads and time.monotonic() - worker.started_at > START_SLOW_S:
@@ -192,7 +193,8 @@ class WorkerPool(Events):
                     f"see its log {child.log_file}, or what its process waits for, and end that if it hangs: "
                     f"kill {child.pid}"
                 )
-                child.recall()
+                if worker.slot is not None:
+                    child.recall()
 
     def _started(self) -> None:
         """Note that workers can be started, if it was thought that they cannot."""
