@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from spinney.commands import LocalPerformer, Performs
     from spinney.features.submission.commands import SubmitJob, SubmitJobs
 
-"""The zero of all times in microseconds."""
 SHOWN_IDS = 20
 """A terminal gets the first and the last of more numbers than this; a pipe gets all."""
 
