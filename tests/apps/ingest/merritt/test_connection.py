@@ -6,10 +6,10 @@ import threading
 
 import pytest
 from kazoo.exceptions import KazooException
-from spinney.apps.ingest.merritt.connection import connected
 
 from spinney.bridges.merritt import MerrittCommitUncertain, transactions
 from spinney.bridges.merritt.transactions import Transaction, Witness
+from spinney.bridges.merritt_connection import connected
 from zookeeper_servers import standalone
 
 
