@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
+from spinney.files.digests import Digest
 
 BID = "bid-00000000-0000-4000-8000-000000000001"
 OBJECT = {"jid": orders.jid(BID, 1), "bid": BID, "profile": "maps", "submitter": "ann"}
@@ -37,6 +38,8 @@ def test_no_name_leads_out_of_a_folder(name: str) -> None:
         ("kind", "tape"),
         ("bid", "bid-1"),
         ("bid", "../x"),
+        ("digest", {"algorithm": "rot13", "value": "0"}),
+        ("digest", {"algorithm": "md5", "value": "0"}),
         ("other", 1),
     ],
 )
@@ -44,6 +47,15 @@ def test_what_cannot_be_meant_is_refused(key: str, value: Any) -> None:
     BatchOrder.model_validate(_batch())
     with pytest.raises(ValidationError):
         BatchOrder.model_validate({**_batch(), key: value})
+
+
+def test_a_digest_may_be_written_as_other_tools_write_it() -> None:
+    written = {"algorithm": "SHA-256", "value": "AB" * 32}
+
+    of_batch = BatchOrder.model_validate({**_batch(), "digest": written})
+    of_object = ObjectOrder.model_validate({**OBJECT, "payload": {**PAYLOAD, "digest": written}})
+
+    assert of_batch.digest == of_object.payload.digest == Digest("sha256", "ab" * 32)
 
 
 def _batch() -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.config.settings import validator
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
-from spinney.files.digests import Digest
-from spinney.files.paths import component, relative
+from spinney.files.digests import Digest, digest
+from spinney.files.paths import NotAdmitted, component, relative
 from spinney.reports.addresses import mailbox
 
 SUBMITTER_MAX_BYTES = 255
@@ -63,6 +63,15 @@ def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
     return addresses
 
 
+def _canonical(given: Digest) -> Digest:
+    try:
+        return digest(given.algorithm, given.value)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+
+
+GivenDigest = Annotated[Digest, AfterValidator(_canonical)]
+"""A digest that the depositor has given, in any notation that ``spinney.files.digests`` reads."""
 Notified = Annotated[tuple[str, ...], AfterValidator(_notified)]
 """Mail addresses, each on one line (``spinney.reports.addresses``)."""
 Submitter = Annotated[str, AfterValidator(_submitter)]
@@ -89,7 +98,7 @@ class Payload(FrozenModel):
     name: RelativePath
     size_bytes: int | None = None
     """The size that the depositor gave, which the payload must have; None: none was given."""
-    digest: Digest | None = None
+    digest: GivenDigest | None = None
     """The digest that the depositor gave, which the payload must have; None: none was given."""
     mime_type: str | None = None
     modified: str | None = None
@@ -117,7 +126,7 @@ class BatchOrder(Order):
     kind: PayloadKind
     name: FileName
     """The payload's file name; the file is below ``incoming/<bid>`` until the batch takes it."""
-    digest: Digest | None = None
+    digest: GivenDigest | None = None
     notify: Notified = ()
     """Mail addresses that get its reports in addition to those of the profile."""
     accepted: AwareDatetime | None = None
