@@ -153,7 +153,7 @@ def _encoded(line: object) -> bytes:
         return line.encode("utf-8", "surrogatepass")  # which is refused as JSON, with the number of the line
     if not isinstance(line, bytes):
         raise UsageError(
-            f"each of lines is one JSON object as text or bytes, not {line!r:.80}; use json.dumps"
+            f"each of lines is one JSON object as text or bytes, not of type {type(line).__name__}; use json.dumps"
         )
     return line
 
@@ -162,7 +162,8 @@ def _encoded_lines(lines: object) -> Iterable[bytes]:
     """Return the lines as bytes; those of an iterator are read one by one. Raises UsageError for what has no lines."""
     if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
         raise UsageError(
-            f"lines is a list of JSON objects as text or bytes, not {lines!r:.80}; split a text with splitlines()"
+            f"lines is a list of JSON objects as text or bytes, not of type {type(lines).__name__}; "
+            "split a text with splitlines()"
         )
     return [*map(_encoded, lines)] if isinstance(lines, Sequence) else map(_encoded, lines)
 
