@@ -21,6 +21,8 @@ from spinney.config import ENVIRONMENT
 from spinney.errors import SpinneyError, UsageError
 
 COMMAND = (sys.executable, "-m", "spinney")
+_MARK = ".spinney-demo"
+"""The file that marks a folder of an earlier demo, which may be removed."""
 _PATIENCE_S = 60.0
 
 
@@ -33,7 +35,7 @@ def run_demo(steps: Callable[[], list[str]]) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:  # a file that may not be read, a full disk
-        print(f"demo: {error.strerror}: {error.filename}; correct that, and start it again", file=sys.stderr)
+        print(f"demo: {error}; correct that, and start it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -43,12 +45,12 @@ def run_demo(steps: Callable[[], list[str]]) -> int:
 
 def make_folder(folder: Path, settings_file: str, variable: str) -> None:
     """Make a new folder in place of the one of an earlier demo, and use the store and the settings in it, which
-    ``variable`` names. Raises UsageError when it is something else: one without this file."""
-    if folder.exists() and not (folder / settings_file).exists():
+    ``variable`` names. Raises UsageError for any other folder: it may be that of a service."""
+    if folder.exists() and not (folder / _MARK).exists():
         raise UsageError(f"{folder} exists and was not made by an earlier demo; move it away")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)  # something that cannot be removed may remain
-    (folder / settings_file).touch()
+    (folder / _MARK).touch()
     os.environ |= {variable: f"{folder / settings_file}", ENVIRONMENT: f"sqlite:///{folder / 'spinney.db'}"}
 
 

@@ -177,6 +177,7 @@ def test_what_counts_as_run_twice(second: Attempt, request_times: list[int], sta
         ({"SOURCE": "/nowhere"}, "is no folder"),
         ({"OUT": "source"}, "within each other"),
         ({"OUT": "taken"}, "not made by an earlier demo"),
+        ({"OUT": "service"}, "not made by an earlier demo"),
         ({"SMTP": "mail"}, "names no mail server"),
         ({"SOURCE": "taken"}, "has no file that can be deposited"),
         ({"SOURCE": "hollow"}, "none can be damaged"),
@@ -189,8 +190,8 @@ def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
     more: dict[str, str],
     message: str,
 ) -> None:
-    # Given a source, a folder of somebody else's, and a source of one empty file
-    for name, file in (("source", "a"), ("taken", None), ("hollow", "b")):
+    # Given a source, two folders of somebody else's, one with the settings of a service, and a source of one empty file
+    for name, file in (("source", "a"), ("taken", None), ("service", settings.FILE), ("hollow", "b")):
         (tmp_path / name).mkdir()
         if file is not None:
             (tmp_path / name / file).write_bytes(b"" if name == "hollow" else b"1")
@@ -206,6 +207,7 @@ def test_the_demo_refuses_what_it_cannot_do_or_must_not_touch(
     assert message in errors
     assert errors.count("\n") == 1
     assert [path.name for path in (tmp_path / "source").iterdir()] == ["a"]
+    assert (tmp_path / "service" / settings.FILE).read_bytes() == b"1"
 
 
 @long_alone
