@@ -79,8 +79,7 @@ def work(
     rest is passed on after that. The name is taken when the node works, so that a node that cannot start leaves the
     process that has the name at work. ``replace``: that process is on this host and ends; wait for its lock. When
     another process takes the name, this one only waits for its node, from which the other's node has taken over.
-    Raises UsageError when another process keeps the lock, or for a name that no node
-    can have."""
+    Raises UsageError when another process keeps the lock, or for a name that no node can have."""
     ended, own = threading.Event(), node_name(bridge.foreign.name)
     name, nodes = bridge.foreign.name, bridge.control.store.nodes
     before = {node.id for node in nodes()}

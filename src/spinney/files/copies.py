@@ -67,9 +67,9 @@ def write_durably(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """Yield a new file, ``path``.new, that gets the name ``path`` at the end of the block: so that is complete or
-    unchanged, even if the process dies. Its content is durable then, unless ``sync`` is False; the name is durable when
-    the caller has synced the folder."""
+    """Yield a new file, ``path``.new, that is renamed to ``path`` at the end of the block, so that ``path`` is complete
+    or unchanged, even if the process dies. Its content is durable then, unless ``sync`` is False; its name is durable
+    when the caller has synced the folder."""
     temporary = path.with_name(f"{path.name}.new")
     with temporary.open("wb", _BUFFER_BYTES) as out:
         yield out

@@ -41,8 +41,8 @@ class Registration:
 
     def enter(self, mark: str, *, linked: bool, orphaned_after: float) -> None:
         """Write the mark of this store into the node's document. ``linked``: whether this store has jobs of the node's
-        tasks. ``orphaned_after``: seconds after which a store that has not beaten is
-        gone; its unfinished tasks become orphaned here.
+        tasks. ``orphaned_after``: seconds after which a store that has not beaten is gone; its unfinished tasks become
+        orphaned here.
 
         Raises ForeignAway when another store works under this name, or when the database does not know this
         node although jobs belong to its tasks. Of two stores that enter at once the first write wins, and the
