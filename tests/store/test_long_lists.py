@@ -11,6 +11,7 @@ from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest,
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.submit import job_inserts
+from spinney.store.sql.transitions import lease_writes
 
 SLOTS = 9
 
@@ -26,10 +27,12 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     store.close()
 
 
+@pytest.mark.parametrize("at_once", [2, SLOTS])
 def test_jobs_are_submitted_and_claimed_whose_parameters_are_too_long_together(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(job_inserts, "LIST_CHARS", 50_000)
+    monkeypatch.setattr(lease_writes, "AT_ONCE", at_once)
     params = [f'{{"n": {n}, "text": "{"x" * 20_000}"}}' for n in range(SLOTS)]
     ids = list(store.submit([Submission(type="t", params=params)], now_us=1).ids)
     info = NodeInfo(

@@ -6,7 +6,7 @@ determine the order within a slot. (A job's id has 40 bits, which leaves 23 for 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,6 +17,10 @@ from spinney.store.sql.connection.database import Tx, transposed
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import locks
+
+AT_ONCE = 400
+"""Of how many jobs the parameters come as one text from a file: with 1 MiB each, all of which has to be escaped, they
+are still shorter than a text may be. SQLite rolls the transaction back where its buffer would exceed two gigabytes."""
 
 
 class _LaneJobs(NamedTuple):
@@ -69,7 +73,11 @@ def grant(
             columns = transposed(tx.all(_GRANT, (fence, *listed, *values)), len(_LEASED))
         else:
             tx.run(_INSERT_LEASES, (fence, *listed, *values))
-            columns = tx.columns(_LEASED, _OF_LISTED, (fence, *listed))
+            parts = [
+                tx.columns(_LEASED, _OF_LISTED, (fence, *listed, start, start + AT_ONCE))
+                for start in range(0, len(jobs.ids), AT_ONCE)
+            ]
+            columns = [list(chain.from_iterable(column)) for column in zip(*parts, strict=True)]
         granted = list(named(Lease, _lease_rows(lane, jobs, columns)))
         if needs_locks:
             for lease in granted:
@@ -114,7 +122,10 @@ _LEASED = (
     "jobs.trace",
 )
 """The index in the list, the fence, and what a Lease takes from the job's row."""
-_OF_LISTED = "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2"
+_OF_LISTED = (
+    "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2 and j.key >= ?6 and j.key < ?7"
+)
+"""?6 and ?7: from which index on, and before which."""
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (
