@@ -3,7 +3,8 @@
 Recording such an attempt takes some twenty statements, which is little beside most stages. But a flush of hundreds of
 quick stages would keep other writers waiting for a tenth of a second, and on a server for longer. So the jobs of a
 large flush advance by set statements, and go through ``ready``; those of a small one may keep their slots
-(``next_stages``). Both ways leave the same rows otherwise."""
+(``next_stages``). Otherwise both ways leave the same rows, except where a failure of the same flush makes a hold: the
+sweep holds jobs that went into ``ready`` before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,8 +20,8 @@ from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
 LEAST = 10
-"""The least number of jobs that advance by set statements: about as many statements as two jobs need one by one, but
-no job keeps its slot."""
+"""The least number of jobs that advance by set statements. Two jobs need as many statements one by one, but then a job
+may keep its slot."""
 
 _JOB = (
     "id",
@@ -59,8 +60,8 @@ def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
     """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages. Return
     those of which nothing was written, because more concerns their jobs: needs, a hold, another queue, a serial order.
 
-    The caller knows that the jobs are plain: they have no locks, children, places in a line or spawned jobs, no job
-    needs them, and nobody has cancelled anything."""
+    The caller knows that the jobs are plain: they have no locks, no place in a serial order, no children that are open
+    or have failed, and no spawned jobs to publish; no job needs them, and nobody has cancelled anything."""
     tx, registry = cascade.tx, cascade.registry
     ids = [record[0] for record, _ in passed]
     listed = list_text(ids)

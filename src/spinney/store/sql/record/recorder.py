@@ -3,7 +3,8 @@ flush.
 
 In most records a stage of a plain job has passed. Those of the last stage are written by set statements
 (``_complete_plain``), and those of earlier ones where a flush has many (``plain_advances``); the others one by one
-(``_record``). The ways differ only in speed: they leave the same rows.
+(``_record``), in the order of the flush. The ways differ in speed, and leave the same rows; ``plain_advances`` names
+the exceptions.
 
 A record takes a job from its lease to its next state, in this order: the lease is deleted and the locks of
 the attempt are released; the attempt enters the history; jobs that it spawned are published, or dropped when
