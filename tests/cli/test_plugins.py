@@ -31,8 +31,9 @@ def packages(tmp_path: Path) -> Path:
     [(["list"], False), (["show", "1"], False), (["node", "no_such_module"], True)],
 )
 def test_only_commands_that_run_nobodys_code_look_for_no_plugins(
-    shell: Shell, packages: Path, words: list[str], loaded: bool
+    shell: Shell, packages: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], loaded: bool
 ) -> None:
+    monkeypatch.delenv("PYDANTIC_DISABLE_PLUGINS", raising=False)  # which is set for tests
     shell.ok("submit", "double", "-p", "n=1")
     path = os.pathsep.join((str(packages), os.environ.get("PYTHONPATH", "")))
     result = subprocess.run(
