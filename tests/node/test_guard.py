@@ -98,7 +98,9 @@ def test_a_node_that_was_declared_dead_stops_at_once(cluster: Cluster) -> None:
     cluster.store.recover(info.id, None, now_us=now_us())
     _, log = node.process.communicate(timeout=30)
     assert node.process.returncode == 1
-    assert "this node was declared dead; its jobs go on at other nodes, or here when it is started again" in log
+    assert (
+        "this node was declared dead; its jobs go on at other nodes, or here when it is started again" in log
+    )
     assert log.splitlines()[-1].startswith("spinney: node oak has ended by itself, for the reason above; ")
     assert not cluster.living()
 
