@@ -269,8 +269,8 @@ class WorkerPool(Events):
         for worker in self.workers:
             if worker.has_lingered(ENDING_S, now):
                 log.warning(
-                    "worker %s is killed, because it has not exited for %g s after its end: a function that the "
-                    "application registered with atexit may wait for something",
+                    "worker %s is killed, because it has not exited for %g s after its end: an atexit function or a "
+                    "thread of the application may wait for something",
                     worker.name,
                     ENDING_S,
                 )
