@@ -1,4 +1,4 @@
-"""Where what a test writes need not outlast a power cut."""
+"""A folder in memory for the files of tests, which need not survive a power failure."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,7 @@ _ROOM = 4 << 30
 
 
 def in_memory() -> str | None:
-    """A folder in memory, so that nobody waits for a disk; None: there is none that has room and lets programs be
-    started from it, and the usual one has to do."""
+    """Return a folder in memory; None where there is none that has room and lets programs be started from it."""
     folder = Path("/dev/shm")
     if not folder.is_dir():
         return None

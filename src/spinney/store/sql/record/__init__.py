@@ -9,8 +9,8 @@
 ``throughput``         ended attempts by lane and node, for people only
 
 ``SqlStore.flush_and_claim`` calls ``Recorder.run`` before it claims. A record whose fence is no longer in ``leases`` is
-refused and changes nothing: that attempt has lost its lease, and another may have run since. The fast path and the path
-for single records must leave the same rows. What becomes of a job after an attempt that did not pass is decided by
+refused and changes nothing: that attempt has lost its lease, and another may have run since. The fast paths must leave
+the same rows as the path for single records. What becomes of a job after an attempt that did not pass is decided by
 ``spinney.scheduling.retry_decision``; what becomes of other jobs is a ``Cascade`` (``spinney.store.sql.transitions``)
 in the same transaction.
 

@@ -71,38 +71,29 @@ def _given(common: Common) -> tuple[tuple[str, ...], tuple[Any, ...]]:
 def _listed(names: tuple[str, ...]) -> str:
     """Return the statement for SQLite: ?1 first id, ?2 beginning of the lineages, ?3 list of parameters, and the values
     of ``names``."""
-    job_id = "?1 + j.key"
-    marks = [f"?{number}" for number in range(4, 4 + len(names))]
-    own_root = {} if "root_id" in names else {"root_id": job_id}
-    columns = {
-        "id": job_id,
-        "lineage": f"?2 || {padded(job_id)}",
-        "params": "j.value",
-        **own_root,
-    }
-    columns |= dict(zip(names, marks, strict=True))
-    return (
-        f"insert into jobs ({', '.join(columns)}) select {', '.join(columns.values())} from json_each(?3) j"
-    )
+    given = {name: f"?{number}" for number, name in enumerate(names, 4)}
+    return f"{_insert(given, '?1 + j.key', '?2', 'j.value')} from json_each(?3) j"
 
 
 @lru_cache(maxsize=256)
 def _made(names: tuple[str, ...]) -> str:
     """Return the statement for PostgreSQL, with ids from n.first on (``ordinality`` counts from 1): the values of
     ``names``, the beginning of the lineages, the array of parameters."""
-    job_id = "n.first + k.key - 1"
-    columns = {name: f"cast(? as {_KINDS.get(name, 'text')})" for name in names}
-    columns.setdefault("share", "n.first")
-    columns.setdefault("root_id", job_id)
-    columns |= {
-        "id": job_id,
-        "lineage": f"cast(? as text) || {padded(job_id)}",
-        "params": "k.params",
-    }
+    given = {name: f"cast(? as {_KINDS.get(name, 'text')})" for name in names}
+    given.setdefault("share", "n.first")
     return (
-        f"insert into jobs ({', '.join(columns)}) select {', '.join(columns.values())} "
+        f"{_insert(given, 'n.first + k.key - 1', 'cast(? as text)', 'k.params')} "
         "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
     )
+
+
+def _insert(given: Mapping[str, str], job_id: str, prefix: str, params: str) -> str:
+    """Return the insertion of rows that a list is made into, up to the list: the expression of each column. ``given``:
+    those of the common columns; ``prefix``: that of the beginning of the lineages."""
+    columns = dict(given)
+    columns.setdefault("root_id", job_id)
+    columns |= {"id": job_id, "lineage": f"{prefix} || {padded(job_id)}", "params": params}
+    return f"insert into jobs ({', '.join(columns)}) select {', '.join(columns.values())}"
 
 
 @lru_cache(maxsize=256)

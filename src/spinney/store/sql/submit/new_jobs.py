@@ -227,9 +227,13 @@ def write_rows(
 ) -> None:
     """Write the ``jobs`` rows of a run of ids. Plain ones are pending, the others are waiting until they are placed.
     Raises Refused for a tree that would be too deep."""
-    path = p.parent.row.lineage if p.parent else None
-    if p.parent and lineages.depth(p.parent.row.lineage) + 1 > lineages.MAX_DEPTH:
-        raise Refused(f"a tree may be {lineages.MAX_DEPTH} deep; does job {p.parent.row.id} spawn itself?")
+    path = None
+    if p.parent is not None:
+        path = p.parent.row.lineage
+        if lineages.depth(path) + 1 > lineages.MAX_DEPTH:
+            raise Refused(
+                f"a tree may be {lineages.MAX_DEPTH} deep; does job {p.parent.row.id} spawn itself?"
+            )
     common = _common(p, share, now_us)
     if keys is None:
         job_inserts.write(tx, common, ids[0], path, params)
