@@ -14,11 +14,13 @@ from spinney.model.settings.webhooks import BATCH, EVERY, STATES, Webhook
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
 
-_TOLD = frozenset(STATES)
+_REPORTED = frozenset(STATES)
 _IS_BATCH = (
-    "case when jobs.parent_id is null and exists "
-    "(select 1 from jobs c where c.parent_id = jobs.id and c.parent_id is not null) then 1 else 0 end"
+    "case when jobs.parent_id is null and exists (select 1 from jobs c "
+    "where c.parent_id = jobs.id and c.root_id = jobs.id and c.parent_id is not null) then 1 else 0 end"
 )
+"""Both columns, so that each of the two indexes of children has a condition: where PostgreSQL takes ``jobs`` for
+empty, it may choose either."""
 
 
 class SettledJob(NamedTuple):
@@ -53,7 +55,7 @@ def tell(
     tx: Tx, subscriptions: Sequence[Subscription], settled: Sequence[SettledJob], state: State, now_us: int
 ) -> None:
     """Write the events of these subscriptions for jobs that have just settled in this state."""
-    if state not in _TOLD:
+    if state not in _REPORTED:
         return
     for subscription in subscriptions:
         ids = [job.id for job in settled if subscription.fits(job, state)]
