@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -56,3 +57,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def no_store_of_others() -> Iterator[None]:
+    """Commands of monitor and receivers name their store in the environment of their process, which tests share."""
+    os.environ.pop("SPINNEY_STORE", None)
+    yield
+    os.environ.pop("SPINNEY_STORE", None)

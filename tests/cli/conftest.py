@@ -12,12 +12,6 @@ from waiting import until
 from .shell import Shell, furnish
 
 
-@pytest.fixture(autouse=True)
-def no_store_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands of monitor and receivers, which other tests run in this process, name their store in its environment."""
-    monkeypatch.delenv("SPINNEY_STORE", raising=False)
-
-
 @pytest.fixture
 def bare(tmp_path: Path) -> Shell:
     """A folder without a store."""

@@ -171,7 +171,6 @@ def test_a_held_batch_is_deleted_before_it_began(house: House) -> None:
 def test_a_shell_is_offered_profiles_stages_and_states(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(house.folder)
     monkeypatch.delenv("SPINNEY_INGEST", raising=False)
-    monkeypatch.delenv("SPINNEY_STORE", raising=False)
 
     def offered(line: str, begun: str = "") -> list[str]:
         return [offer.value for offer in completer.suggestions(line.split(), begun)]
