@@ -50,7 +50,14 @@ def test_the_run_dir_lies_beside_the_database_file() -> None:
         ('spinney = "x"', "spinney must be a table"),
         ("[spinney", "is no TOML"),
         ('[spinney]\nstore = "jobs.db"', "'jobs.db' is no URL of a store; write it as sqlite:///jobs.db"),
-        ('[spinney]\nstore = "postgresql://host/db"', "set folders in spinney.toml"),
+        (
+            '[spinney]\nstore = "postgresql://host/db"',
+            r'write folders = ".*below \[spinney\] in spinney.toml',
+        ),
+        (
+            'folders = "/srv"',
+            r"folders belongs to no table; write it below one of \[spinney\], \[node\], \[server\]",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_told_with_its_place(tmp_path: Path, toml: str, sentence: str) -> None:

@@ -94,7 +94,7 @@ def default_folders(store: str) -> Path:
     if path is None:
         raise UsageError(
             f"a store at {store.partition('://')[0]}:// has no place for job folders beside it; "
-            f"set folders in {FILE} to a directory that all its nodes see"
+            f'write folders = "/…", a directory that all its nodes see, below [spinney] in {FILE}'
         )
     return path.with_name(f"{path.stem}.folders")
 
@@ -126,6 +126,11 @@ def _table(path: Path, name: str) -> Mapping[str, Any]:
         document = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
+    for key, value in document.items():
+        if key not in _TABLES and not isinstance(value, dict):
+            raise UsageError(
+                f"{path}: {key} belongs to no table; write it below one of [{'], ['.join(_TABLES)}]"
+            )
     _require_known(path, "table", document, _TABLES)
     table: Any = document.get(name, {})
     if not isinstance(table, dict):

@@ -285,7 +285,7 @@ def test_folders_of_another_store_are_refused(shell: Shell) -> None:
     output = shell.refused(1, "init", "--store", "sqlite:///second.db")
 
     assert f"{shell.folder}/spinney.folders belongs to another store" in output
-    assert "set folders in spinney.toml" in output
+    assert "below [spinney] in spinney.toml" in output
     assert not list(shell.folder.glob("second.db*")), "nothing was made"
 
 

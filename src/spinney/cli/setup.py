@@ -157,7 +157,8 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
 def _not_its_own(config: Settings) -> StoreUnusable:
     return StoreUnusable(
         f"the folder root {config.folders} belongs to another store than {without_password(config.store)}, so nothing "
-        f"was created; set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
+        f"was created; set folders below [spinney] in {FILE} to a folder of its own, or name the store it belongs to "
+        "with --store"
     )
 
 
