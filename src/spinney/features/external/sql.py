@@ -8,8 +8,6 @@ before has been taken back by then (``Store.recover``).
 
 from collections.abc import Sequence
 
-import orjson
-
 from spinney.model.errors import Refused, UsageError
 from spinney.model.external import (
     ExternalLease,
@@ -114,10 +112,8 @@ class SqlExternalWorkers(SqlPart):
                 now_us,
                 now_us,
                 version,
-                orjson.dumps(list(_types(external_worker))).decode(),
-                None
-                if external_worker.serves.all
-                else orjson.dumps(external_worker.serves.to_json()).decode(),
+                list_text(_types(external_worker)),
+                nodes.serves_text(external_worker.serves),
                 SCHEMA_VERSION,
                 before.id,
             ),
@@ -230,7 +226,7 @@ def _named(tx: Tx, name: str) -> ExternalWorker | None:
     return _WORKERS.one(tx, "where n.name = ?", (EXTERNAL_PREFIX + name,))
 
 
-def _types(external_worker: ExternalWorker) -> Sequence[str]:
+def _types(external_worker: ExternalWorker) -> tuple[str, ...]:
     """Return the types of the worker's row in ``nodes``: ``type/stage`` for each lane. No type's name has a slash, so
     no query takes the worker for a node that knows the type."""
     return tuple(f"{type_}/{stage}" for type_, stage in external_worker.lanes)
@@ -250,6 +246,6 @@ def _info(external_worker: ExternalWorker, version: str, now_us: int) -> NodeInf
         started_us=now_us,
         seen_us=now_us,
         version=version,
-        types=tuple(_types(external_worker)),
+        types=_types(external_worker),
         serves=external_worker.serves,
     )

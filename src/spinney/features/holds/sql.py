@@ -28,7 +28,7 @@ from spinney.model.values.unreadable import json_object
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
-from spinney.store.sql.registry.hold_coverage import COLUMNS
+from spinney.store.sql.registry.hold_coverage import HOLDS
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
@@ -93,13 +93,12 @@ class SqlHolds:
         is returned again (see ``lifted``). Raises NoSuch.
         """
         with self._session.write() as tx:
-            row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
-            if row is None:
+            hold = HOLDS.one(tx, "where id = ?", (hold_id,))
+            if hold is None:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
                     raise no_such_hold(hold_id)
                 return unswept  # its release was interrupted, and is repeated for the sweep
-            hold = hold_coverage.hold(row)
             hold_rows.end(tx, self._registry, [hold], now_us)
             note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
             return hold
@@ -123,7 +122,7 @@ class SqlHolds:
         """Return the holds in force, oldest first, with those whose end has come and that no sweep
         has ended yet."""
         with self._session.look() as tx:
-            return [hold_coverage.hold(row) for row in tx.all(f"select {COLUMNS} from holds order by id")]
+            return HOLDS.all(tx, "order by id")
 
     def lifted(self) -> Sequence[Hold]:
         """Return the wide holds that were released and whose jobs have not all been swept since,
@@ -144,10 +143,9 @@ class SqlHolds:
         """Return how many jobs are held by holds and covered by this one; 0 for a hold that is not in
         force."""
         with self._session.look() as tx:
-            row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
-            if row is None:
+            hold = HOLDS.one(tx, "where id = ?", (hold_id,))
+            if hold is None:
                 return 0
-            hold = hold_coverage.hold(row)
             if hold.scope is Scope.JOB:
                 return int(hold_coverage.stands_held(tx, int(hold.name)))
             condition, binds = hold_coverage.clause(

@@ -17,10 +17,11 @@ from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, digest, head
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx, list_text
-from spinney.store.sql.records import insert
+from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.session import SqlPart
 
-_COLUMNS = "seq, at_us, by, verb, what, count, reason, call, link"
+_ENTRIES = RowMap(AuditEntry, "audit")
+_COLUMNS = f"{_ENTRIES.columns}, link"
 _LAST = "select seq, link from audit where seq = (select max(seq) from audit)"
 _PAGE = 5_000
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -201,8 +202,7 @@ def _call(first: AuditEntry, last: int, until_us: int, count: int, steps: int) -
 
 
 def _entry(row: Sequence[Any]) -> tuple[AuditEntry, str]:
-    names = _COLUMNS.split(", ")[:-1]
-    return AuditEntry(**dict(zip(names, row, strict=False))), row[-1]
+    return _ENTRIES.read(row), row[-1]
 
 
 def _parsed(head: str | None) -> tuple[int, str] | None:

@@ -20,8 +20,9 @@ class RowMap(Generic[T]):
     """Reads the rows of a table as values of a dataclass.
 
     ``source``: the table, or a join. ``columns``: the column, or SQL expression, of each field that is not a column of
-    the same name. ``decode``: for fields that are stored in another form, the function that reads them; ``bool`` and
-    enumerations are read as such without one. ``omit``: fields that are not stored and have defaults.
+    the same name; ``prefix``: what stands before the names of the others, in a join. ``decode``: for fields that are
+    stored in another form, the function that reads them; ``bool`` and enumerations are read as such without one.
+    ``omit``: fields that are not stored and have defaults.
 
     A new field of the dataclass is selected without a change here; where the table lacks its column, the
     first statement fails.
@@ -33,6 +34,7 @@ class RowMap(Generic[T]):
         source: str,
         *,
         columns: Mapping[str, str] | None = None,
+        prefix: str = "",
         decode: Mapping[str, Callable[[Any], Any]] | None = None,
         omit: Collection[str] = (),
     ) -> None:
@@ -40,7 +42,7 @@ class RowMap(Generic[T]):
         names = [field.name for field in fields(kind) if field.name not in omit]  # type: ignore[arg-type]
         self._kind = kind
         self._decoders = [(name, decode.get(name) or _decoder(types[name])) for name in names]
-        self.columns = ", ".join(columns.get(name, name) for name in names)
+        self.columns = ", ".join(columns.get(name, f"{prefix}{name}") for name in names)
         """What to select, for statements that select more; ``read`` takes the beginning of such rows."""
         self._select = f"select {self.columns} from {source} "
 

@@ -75,8 +75,8 @@ def _take_key(repair: RepairContext, facts: Facts) -> None:
 def _end_hold(repair: RepairContext, facts: Facts) -> None:
     """End a hold whose job is gone, as when it is released; the end of a hold on a tree is noted in the
     audit."""
-    row = repair.tx.one(f"select {hold_coverage.COLUMNS} from holds where id = ?", (facts["id"],))
-    hold_rows.end_of_gone(repair.tx, repair.registry, [hold_coverage.hold(row)], repair.now_us)
+    holds = hold_coverage.HOLDS.all(repair.tx, "where id = ?", (facts["id"],))
+    hold_rows.end_of_gone(repair.tx, repair.registry, holds, repair.now_us)
 
 
 RULES: tuple[Rule, ...] = (

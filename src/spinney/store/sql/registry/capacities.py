@@ -10,6 +10,9 @@ from spinney.model.operators.locks import CapacityInfo
 from spinney.model.settings.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, upsert
+
+_CAPACITIES = RowMap(CapacityInfo, "lock_capacities", columns={"capacity": "coalesce(set_to, declared)"})
 
 
 def read(tx: Tx) -> Capacities:
@@ -26,13 +29,7 @@ def read(tx: Tx) -> Capacities:
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
     """Return the capacities of all locks that operators or applications have set, by name."""
-    rows = tx.all(
-        "select name, coalesce(set_to, declared), declared, by, at_us from lock_capacities order by name"
-    )
-    return [
-        CapacityInfo(name=name, capacity=capacity, declared=declared, at_us=at_us, by=by)
-        for name, capacity, declared, by, at_us in rows
-    ]
+    return _CAPACITIES.all(tx, "order by name")
 
 
 def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
@@ -54,16 +51,13 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
 
     An application's declaration stays, and is in force again after a removal. Raises UsageError for an
     invalid capacity, and Refused when there is none to remove."""
-    before = next((info for info in all_(tx) if info.name == name), None)
+    before = _CAPACITIES.one(tx, "where name = ?", (name,))
     if capacity is not None:
         require_capacity(capacity)
         if before is not None and before.by is not None and before.capacity == capacity:
             return False
-        tx.run(
-            "insert into lock_capacities (name, set_to, by, at_us) values (?, ?, ?, ?) on conflict (name) do update "
-            "set set_to = excluded.set_to, by = excluded.by, at_us = excluded.at_us",
-            (name, capacity, by, now_us),
-        )
+        values = {"name": name, "set_to": capacity, "by": by, "at_us": now_us}
+        upsert(tx, "lock_capacities", "name", values)
         return True
     if before is None or before.by is None:
         names = [info.name for info in all_(tx) if info.by is not None]

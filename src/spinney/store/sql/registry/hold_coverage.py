@@ -8,20 +8,20 @@ once."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spinney.model.lineage import ancestors
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.records import RowMap
 from spinney.store.sql.registry.job_rows import Row
 
 HELD_BY_HOLD = "hold"
 """``inactive_jobs.waits_for`` of a job that a hold covers; a job that its own stage holds has none."""
 LANE_SCOPES = frozenset({Scope.EVERYTHING, Scope.QUEUE, Scope.TYPE})
 """Holds that stop whole lanes; for the others each job has to be checked."""
-COLUMNS = "id, scope, name, reason, by, since_us, until_us, automatic"
-"""The columns of ``holds``, in the order of ``hold``."""
+HOLDS = RowMap(Hold, "holds", prefix="holds.")
 
 
 class WideHold(NamedTuple):
@@ -117,15 +117,15 @@ _WIDE = ", ".join(f"'{scope}'" for scope in Scope if scope is not Scope.JOB)
 def read(tx: Tx) -> ActiveHolds:
     """Read the holds in force, those that cover many jobs and those on single ones, as the registry keeps them."""
     rows = tx.all(
-        "select h.id, h.scope, h.name, h.reason, h.by, h.since_us, h.until_us, h.automatic, h.swept, jobs.lineage "
-        "from holds h left join jobs on jobs.id = case when h.scope = 'tree' then cast(h.name as bigint) end "
-        f"where h.scope in ({_WIDE}) order by h.id"
+        f"select {HOLDS.columns}, holds.swept, jobs.lineage from holds "
+        "left join jobs on jobs.id = case when holds.scope = 'tree' then cast(holds.name as bigint) end "
+        f"where holds.scope in ({_WIDE}) order by holds.id"
     )
     counted = dict(tx.all("select name, value from counters where name in ('hold', 'lift', 'lift_swept')"))
     # One may be missing in a damaged store, as in ``Registry.refresh``.
     jobs, ends_us = known_of_single_ones(tx)
     return ActiveHolds(
-        tuple(WideHold(hold(r[:8]), bool(r[8]), r[9]) for r in rows),
+        tuple(WideHold(HOLDS.read(row), bool(swept), lineage) for *row, swept, lineage in rows),
         jobs=jobs,
         ends_us=ends_us,
         last=counted.get("hold", 0),
@@ -138,12 +138,6 @@ def known_of_single_ones(tx: Tx) -> tuple[bool, int | None]:
     """Return whether there are holds on single jobs, and when the first of all holds ends."""
     any_ = tx.exists("select 1 from holds where scope = 'job' limit 1")
     return any_, tx.value("select min(until_us) from holds where until_us is not null")
-
-
-def hold(row: Sequence[Any]) -> Hold:
-    """Return the hold of a row of ``COLUMNS``."""
-    values = dict(zip(COLUMNS.split(", "), row, strict=True))
-    return Hold(**values | {"scope": Scope(values["scope"]), "automatic": bool(values["automatic"])})
 
 
 # --- one job ----------------------------------------------------------------------------------
@@ -168,8 +162,7 @@ def holds_of(tx: Tx, holds: ActiveHolds, row: Row) -> list[Hold]:
 
 def on_job(tx: Tx, job_id: int) -> list[Hold]:
     """Return the holds on this single job, oldest first."""
-    rows = tx.all(f"select {COLUMNS} from holds where scope = 'job' and name = ? order by id", (str(job_id),))
-    return [hold(row) for row in rows]
+    return HOLDS.all(tx, "where scope = 'job' and name = ? order by id", (str(job_id),))
 
 
 def stands_held(tx: Tx, job_id: int) -> bool:
@@ -233,11 +226,11 @@ def among_single(tx: Tx, ids: Sequence[int]) -> dict[int, Hold]:
     """Return which of these jobs have a hold of their own, each with its oldest one: rows come latest first,
     and a later row of a job replaces the one before."""
     rows = tx.all(
-        f"select l.value, {', '.join(f'h.{c}' for c in COLUMNS.split(', '))} from json_each(?) l "
-        "join holds h on h.scope = 'job' and h.name = cast(l.value as text) order by h.id desc",
+        f"select l.value, {HOLDS.columns} from json_each(?) l "
+        "join holds on holds.scope = 'job' and holds.name = cast(l.value as text) order by holds.id desc",
         (list_text(ids),),
     )
-    return {row[0]: hold(row[1:]) for row in rows}
+    return {job_id: HOLDS.read(row) for job_id, *row in rows}
 
 
 def covered(tx: Tx, holds: ActiveHolds, ids: Sequence[int]) -> dict[int, Hold]:

@@ -18,10 +18,12 @@ from spinney.model.errors import NodeRefused
 from spinney.model.homes import FolderRoot, Home
 from spinney.model.jobs import NodeInfo
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.registry.job_rows import Row
 
 FOLDERS, LOCAL = "folders", "local"
 """The row of ``meta`` for local folders, and its value."""
+_HOMES = RowMap(Home, "homes", columns={"given_up": "gone"})
 _OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
 
 
@@ -66,11 +68,7 @@ def read(tx: Tx) -> KnownHomes:
 
 def all_(tx: Tx) -> list[Home]:
     """Return all homes by id, also those that an operator has given up."""
-    rows = tx.all("select id, mark, host, path, gone from homes order by id")
-    return [
-        Home(id=i, mark=mark, host=host, path=path, given_up=bool(given_up))
-        for i, mark, host, path, given_up in rows
-    ]
+    return _HOMES.all(tx, "order by id")
 
 
 def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
@@ -94,23 +92,19 @@ def enter(tx: Tx, node: NodeInfo) -> tuple[int, bool]:
         raise NodeRefused(
             "the folders of this store are local, and this node does not tell where its folders are; upgrade it"
         )
-    row = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
-    if row is None:
+    home = _HOMES.one(tx, "where mark = ?", (root.mark,))
+    if home is None:
         _require_not_another(tx, node, root)
-        home = tx.take("home")
-        tx.run(
-            "insert into homes (id, mark, host, path, gone) values (?, ?, ?, ?, 0)",
-            (home, root.mark, node.host, root.path),
-        )
-        return int(home), True
-    home, host, path, given_up = row
-    _require_no_copy(tx, home, node, root)
-    if host == node.host and path != root.path:
-        _require_not_beside(tx, home, path, node, root)
-    if (host, path, bool(given_up)) == (node.host, root.path, False):
-        return home, False
-    tx.run("update homes set host = ?, path = ?, gone = 0 where id = ?", (node.host, root.path, home))
-    return home, True
+        home_id = tx.take("home")
+        insert(tx, "homes", {"id": home_id, "mark": root.mark, "host": node.host, "path": root.path})
+        return home_id, True
+    _require_no_copy(tx, home.id, node, root)
+    if home.host == node.host and home.path != root.path:
+        _require_not_beside(tx, home.id, home.path, node, root)
+    if (home.host, home.path, home.given_up) == (node.host, root.path, False):
+        return home.id, False
+    tx.run("update homes set host = ?, path = ?, gone = 0 where id = ?", (node.host, root.path, home.id))
+    return home.id, True
 
 
 def _require_not_another(tx: Tx, node: NodeInfo, root: FolderRoot) -> None:

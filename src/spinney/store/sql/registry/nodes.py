@@ -7,7 +7,7 @@ A node has one row for each start. Rows of one name are its incarnations: while 
 may hold leases, and share the slots of the name. External workers have rows here, too, beside those in
 ``external_workers``."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,14 +22,10 @@ from spinney.model.values import limits
 from spinney.model.values.unreadable import json_list
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
+from spinney.store.sql.records import RowMap, insert
 
-_COLUMNS = (
-    "id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, serves, "
-    "home, lease_s"
-)
 _SLOTS = "coalesce(s.slots, n.slots)"
 _WITH_ORDERS = "nodes n left join node_settings s on s.name = n.name"
-_LEASES = "(select count(*) from leases l where l.node_id = n.id)"
 _CLAIMS = "n.state = 'active' and coalesce(s.drained, 0) = 0"
 
 
@@ -37,26 +33,25 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
     """Enter a node as active, and return its id. Raises NodeRefused when the store works only with later versions."""
     _require_admitted(tx)
     node_id = tx.take("node")
-    tx.run(
-        f"insert into nodes ({_COLUMNS}, schema_version) "
-        "values (?, ?, ?, ?, ?, ?, 'active', 0, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            node_id,
-            node.name,
-            node.boot_id,
-            node.host,
-            node.pid,
-            node.slots,
-            node.started_us,
-            now_us,
-            node.version,
-            list_text(node.types),
-            None if node.serves.all else orjson.dumps(node.serves.to_json()).decode(),
-            home,
-            node.lease_s,
-            SCHEMA_VERSION,
-        ),
-    )
+    values = {
+        "id": node_id,
+        "name": node.name,
+        "boot_id": node.boot_id,
+        "host": node.host,
+        "pid": node.pid,
+        "slots": node.slots,
+        "state": "active",
+        "beat": 0,
+        "started_us": node.started_us,
+        "seen_us": now_us,
+        "version": node.version,
+        "types": list_text(node.types),
+        "serves": serves_text(node.serves),
+        "home": home,
+        "lease_s": node.lease_s,
+        "schema_version": SCHEMA_VERSION,
+    }
+    insert(tx, "nodes", values)
     return node_id
 
 
@@ -100,45 +95,20 @@ def update(
 def all_nodes(tx: Tx) -> list[NodeInfo]:
     """Return the nodes that have not left or still own leases, by id. External workers are among them. The
     heartbeat counter (``beat``) is what observers compare between two calls."""
-    return _such(tx, "n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id)")
+    has_leases = "exists (select 1 from leases l where l.node_id = n.id)"
+    return _NODES.all(tx, f"where n.state <> 'left' or {has_leases} order by n.id")
 
 
 def died_since(tx: Tx, since_us: int) -> list[NodeInfo]:
     """Return the nodes that were declared dead after ``since_us`` and own no leases any more, by id, without those of
     whose name a node has joined since. External workers are not among them."""
-    return _such(
+    return _NODES.all(
         tx,
-        "n.state = 'left' and n.trouble = ? and n.seen_us > ? and p.node_id is null "
+        "where n.state = 'left' and n.trouble = ? and n.seen_us > ? and p.node_id is null "
         "and not exists (select 1 from leases l where l.node_id = n.id) "
-        "and not exists (select 1 from nodes m where m.name = n.name and m.id > n.id)",
+        "and not exists (select 1 from nodes m where m.name = n.name and m.id > n.id) order by n.id",
         (DIED, since_us),
     )
-
-
-def _such(tx: Tx, where: str, values: Sequence[object] = ()) -> list[NodeInfo]:
-    columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
-    columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
-    rows = tx.all(
-        f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.node_id is not null "
-        f"from {_WITH_ORDERS} left join external_workers p on p.node_id = n.id "
-        f"where {where} order by n.id",
-        values,
-    )
-    return [info(row) for row in rows]
-
-
-def info(row: Sequence[object]) -> NodeInfo:
-    """Return the node of a row: the columns of ``_COLUMNS``, and behind them those that ``all_nodes`` adds."""
-    names = (*_COLUMNS.split(", "), "leases", "drained", "load", "trouble", "is_external_worker")
-    values: dict[str, Any] = dict(zip(names, row, strict=True))
-    values |= {
-        "types": tuple(json_list(values["types"])),
-        "serves": serves(values["serves"]),
-        "drained": bool(values["drained"]),
-        "is_external_worker": bool(values["is_external_worker"]),
-        "load": Load.from_json(values["load"]),
-    }
-    return NodeInfo(**values)
 
 
 def slots_serving(tx: Tx, queue: QueueSpec) -> int:
@@ -160,6 +130,27 @@ def serves(column: Any) -> QueueSelection:
         return ALL if column is None else QueueSelection.from_json(orjson.loads(column))
     except (SpinneyError, AttributeError, TypeError, ValueError):
         return NONE
+
+
+def serves_text(selection: QueueSelection) -> str | None:
+    """Return the value of the column ``serves`` for this selection."""
+    return None if selection.all else orjson.dumps(selection.to_json()).decode()
+
+
+_NODES = RowMap(
+    NodeInfo,
+    f"{_WITH_ORDERS} left join external_workers p on p.node_id = n.id",
+    columns={
+        "slots": _SLOTS,
+        "leases": "(select count(*) from leases l where l.node_id = n.id)",
+        "drained": "coalesce(s.drained, 0)",
+        "lease_s": "coalesce(p.lease_s, n.lease_s)",
+        "is_external_worker": "p.node_id is not null",
+    },
+    prefix="n.",
+    decode={"types": lambda text: tuple(json_list(text)), "serves": serves, "load": Load.from_json},
+    omit=("root",),
+)
 
 
 class Claimant(NamedTuple):

@@ -7,6 +7,7 @@ moves the jobs between ``ready`` and held in steps (``spinney.features.holds``).
 swept in the same way: ``counters.lift`` says how many have ended."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from spinney.model.errors import Refused
@@ -15,8 +16,9 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.records import insert
 from spinney.store.sql.registry import hold_coverage, job_rows
-from spinney.store.sql.registry.hold_coverage import COLUMNS, HELD_BY_HOLD
+from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, HOLDS
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions.cascades import Cascade
@@ -81,11 +83,9 @@ def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
     runs no query before the first of all holds ends, a time that the registry knows."""
     if registry.holds.ends_us is None or registry.holds.ends_us > now_us:
         return False
-    rows_ = tx.all(
-        f"select {COLUMNS} from holds where until_us is not null and until_us <= ? order by until_us limit ?",
-        (now_us, ENDED_STEP),
+    over = HOLDS.all(
+        tx, "where until_us is not null and until_us <= ? order by until_us limit ?", (now_us, ENDED_STEP)
     )
-    over = [hold_coverage.hold(row) for row in rows_]
     end(tx, registry, over, now_us)
     for hold in over:
         _note_end(tx, hold, "its time is over", now_us)
@@ -134,9 +134,9 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
 def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
     """End the holds on this very job, and on its tree when it is deleted; return how many there were."""
     holds = [
-        hold_coverage.hold(row)
+        hold
         for scope in scopes
-        for row in tx.all(f"select {COLUMNS} from holds where scope = ? and name = ?", (scope, str(job_id)))
+        for hold in HOLDS.all(tx, "where scope = ? and name = ?", (scope, str(job_id)))
     ]
     end_of_gone(tx, registry, holds, now_us)
     return len(holds)
@@ -164,16 +164,26 @@ def _put(
     automatic: bool,
     now_us: int,
 ) -> Hold:
-    same = tx.one(
-        f"select {COLUMNS} from holds where scope = ? and name = ? and by = ? and reason = ? and automatic = ? limit 1",
+    same = HOLDS.one(
+        tx,
+        "where scope = ? and name = ? and by = ? and reason = ? and automatic = ? limit 1",
         (scope, name, actor.by, reason, automatic),
     )
     if same is not None:
-        tx.run("update holds set until_us = ? where id = ?", (until_us, same[0]))
-        return hold_coverage.hold((*same[:6], until_us, same[7]))
-    values = (tx.take("hold"), scope, name, reason, actor.by, now_us, until_us, automatic)
-    tx.run(f"insert into holds ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)", values)
-    return hold_coverage.hold(values)
+        tx.run("update holds set until_us = ? where id = ?", (until_us, same.id))
+        return replace(same, until_us=until_us)
+    hold = Hold(
+        id=tx.take("hold"),
+        scope=scope,
+        name=name,
+        reason=reason,
+        by=actor.by,
+        since_us=now_us,
+        until_us=until_us,
+        automatic=automatic,
+    )
+    insert(tx, "holds", asdict(hold))
+    return hold
 
 
 def audit_entry(hold: Hold) -> dict[str, Any]:
