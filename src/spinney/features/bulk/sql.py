@@ -161,9 +161,7 @@ class SqlBulk:
         with self._session.look() as tx:
             registry = self._session.registry
             operation = Operation(tx, registry, 0, "")
-            preview = Preview(
-                tx, registry, order, lambda job_id: operation.failed_children(job_id, limit=JOB_ID_MAX)
-            )
+            preview = Preview(tx, registry, order, operation.failed_children)
             preview.look(job_ids)
             return preview.jobs
 

@@ -1,25 +1,20 @@
 """The contract on SQL: each method runs a transaction around the module that implements it.
 
 The contract's docstrings (``spinney.store.contract``) hold here; those below say only what is particular to
-SQL. The methods that create jobs are in ``submit.submissions``, operators' verbs in
-``transitions.operator_calls``, and features' parts are attributes (``spinney.store.parts``).
+SQL. The methods that create jobs are in ``submit.submissions``, requests of running attempts in
+``transitions.attempts``, operators' verbs in ``transitions.operator_calls``, and those that read jobs in
+``read.job_queries``; features' parts are attributes (``spinney.store.parts``).
 
 What changes jobs is imported by the methods that do so: most commands only read, and would wait for it."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
-from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, StoreReplaced, UsageError
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
-    Attempt,
-    ChildSummary,
     ClaimRequest,
-    Filter,
     FlushResult,
-    Job,
     NodeInfo,
     Reconciliation,
     Record,
@@ -36,10 +31,11 @@ from spinney.store.parts import Parts
 from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import Database, RowChange, Tx, list_text
 from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
-from spinney.store.sql.read import job_queries, state_counts
+from spinney.store.sql.read.job_queries import SqlJobQueries
 from spinney.store.sql.registry import homes, nodes
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit.submissions import SqlSubmissions
+from spinney.store.sql.transitions.attempts import SqlAttemptRequests
 from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 
 STARTED_STEP = 1_000
@@ -83,7 +79,7 @@ def open_store(
     return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
 
 
-class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
+class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobOperations, SqlJobQueries, Parts):
     """``spinney.store.parts.Store`` on an SQL database: a file of SQLite, or PostgreSQL.
 
     It belongs to one thread at a time. What it remembers between calls (whose turn it is, how far a scan has
@@ -247,58 +243,6 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
                 sql = "update leases set running_us = ? where fence in (select j.value from json_each(?) j)"
                 tx.run(sql, (now_us, some))
 
-    # --- requests of running attempts ---------------------------------------------------
-
-    def get_data(self, job_id: int, *, name: str | None = None) -> Mapping[str, Any]:
-        with self.database.look() as tx:
-            return job_queries.data(tx, job_id, name)
-
-    def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
-        from spinney.store.sql.transitions import attempts
-
-        with self._write() as tx:
-            attempts.put(tx, job_id, fence, name, value, target)
-
-    def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
-        from spinney.store.sql.transitions import attempts
-
-        with self._write() as tx:
-            return attempts.append(tx, job_id, fence, name, value, target)
-
-    def results(self, job_id: int) -> Mapping[str, Any]:
-        with self.database.look() as tx:
-            return job_queries.results(tx, job_id)
-
-    def take_lock(
-        self,
-        job_id: int,
-        fence: int,
-        name: str,
-        until: str,
-        *,
-        amount: int = 1,
-        capacity: int | None = None,
-        now_us: int,
-    ) -> bool:
-        from spinney.store.sql.transitions import attempts
-        from spinney.store.sql.transitions.locks import LockRequest
-
-        with self._write() as tx:
-            request = LockRequest(name, amount, capacity)
-            return attempts.take_lock(tx, self._registry, job_id, fence, request, until, now_us)
-
-    def prioritise(self, job_id: int, fence: int, priority: int) -> None:
-        from spinney.store.sql.transitions import attempts
-
-        with self._write() as tx:
-            attempts.prioritise(tx, job_id, fence, priority)
-
-    def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
-        from spinney.store.sql.transitions import attempts
-
-        with self._write(durable=False) as tx:
-            attempts.progress(tx, job_id, fence, fraction, message)
-
     # --- nodes ----------------------------------------------------------------------------
 
     def join(self, node: NodeInfo, *, now_us: int) -> int:
@@ -450,44 +394,10 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         more = self._sweep_trees(trees, now_us) or more
         return SweepResult(due=due, more=more or sweep.more, wake_us=wake_us)
 
-    # --- reading --------------------------------------------------------------------------
-
-    def job(self, job_id: int) -> Job:
-        with self._read() as tx:
-            return job_queries.job(tx, job_id)
-
-    def jobs(
-        self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
-    ) -> list[Job]:
-        with self._read() as tx:
-            return job_queries.jobs(tx, job_filter, after, limit, newest)
-
-    def tree(self, job_id: int, *, limit: int = 10_000, within: AccessScope | None = None) -> list[Job]:
-        with self.database.look() as tx:
-            return job_queries.tree(tx, job_id, limit, within)
-
-    def attempts(self, job_id: int) -> list[Attempt]:
-        with self.database.look() as tx:
-            return job_queries.attempts(tx, job_id)
-
-    def counts(self, job_filter: Filter) -> Mapping[str, int]:
-        with self.database.look() as tx:
-            return state_counts.counts(tx.all, job_filter)
-
-    def below(
-        self, job_ids: Sequence[int], *, within: AccessScope | None = None
-    ) -> Mapping[int, ChildSummary]:
-        with self.database.look() as tx:
-            return state_counts.below(tx.all, job_ids, within)
-
-    def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
-        with self.database.look() as tx:
-            return job_queries.children(tx, job_id, after, limit)
+    # --- notifications --------------------------------------------------------------------
 
     def signature(self) -> int:
         return self.database.data_version()
-
-    # --- waking ---------------------------------------------------------------------------
 
     def notify(self, sender: str = "") -> None:
         self.database.notify(sender)

@@ -5,18 +5,21 @@ pending job claimed or running), the reason of its state, its progress, and whet
 for it or for a tree that it is in. Damaged JSON becomes ``Unreadable``, so that a list is shown although one
 row of it is damaged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob
-from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.lineage import ancestors, subtree
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, json_value, of_job
 from spinney.store.sql.connection.database import Tx, list_text
-from spinney.store.sql.read import filter_queries
+from spinney.store.sql.read import filter_queries, state_counts
+from spinney.store.sql.records import RowMap
 from spinney.store.sql.registry.job_rows import VISIBLE
 
 
@@ -79,93 +82,103 @@ _SELECT = (
 )
 
 
-def job(tx: Tx, job_id: int) -> Job:
-    """Return a job. Raises NoSuchJob, also while the submission that creates it is still being written."""
-    rows = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
-    if not rows:
-        raise NoSuchJob(job_id)
-    return _jobs(tx, rows)[0]
+class SqlJobQueries:
+    """The methods of ``spinney.store.contract.Kernel`` that read jobs, each on one snapshot."""
 
+    _read: Callable[[], AbstractContextManager[Tx]]
+    """Reads one snapshot; see ``Session.read``."""
 
-def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> list[Job]:
-    """Return up to ``limit`` matching jobs by ascending id, from behind ``after``; with ``newest`` by descending id,
-    from before it (0: from the last)."""
-    ids = filter_queries.ids(tx.all, job_filter, after=after, limit=limit, newest=newest)
-    sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
-    return _jobs(tx, tx.all(sql, (list_text(ids),)))
+    def job(self, job_id: int) -> Job:
+        with self._read() as tx:
+            return _find(tx, job_id)
 
+    def jobs(
+        self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
+    ) -> list[Job]:
+        with self._read() as tx:
+            ids = filter_queries.ids(tx.all, job_filter, after=after, limit=limit, newest=newest)
+            order = "desc" if newest else "asc"
+            rest = f"where jobs.id in (select j.value from json_each(?) j) order by jobs.id {order}"
+            return _jobs(tx, rest, (list_text(ids),))
 
-def tree(tx: Tx, job_id: int, limit: int, within: AccessScope | None) -> list[Job]:
-    """Return a job and those below it within these limits, depth first, ``limit`` in all (1 or more). The job
-    itself is left out when it is not within them. Raises NoSuchJob.
+    def tree(self, job_id: int, *, limit: int = 10_000, within: AccessScope | None = None) -> list[Job]:
+        """See ``Kernel.tree``. Lineages of a tree are one range of the index ``jobs_by_lineage``, whose order is depth
+        first. The job itself is left out when it is not within the limits."""
+        conditions, args = filter_queries.conditions(Filter(within=within))
+        rest = " and ".join(
+            [
+                "where jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ?",
+                *conditions,
+                f"{VISIBLE} order by jobs.lineage limit ?",
+            ]
+        )
+        with self._read() as tx:
+            top = _find(tx, job_id)
+            first = [top] if within is None or within.holds(top.collection, top.queue) else []
+            start, until = subtree(top.lineage)
+            return first + _jobs(tx, rest, (top.root_id, start, until, *args, limit - len(first)))
 
-    Lineages of a tree are one range of the index ``jobs_by_lineage``, whose order is depth first."""
-    top = job(tx, job_id)
-    first = [top] if within is None or within.holds(top.collection, top.queue) else []
-    start, until = subtree(top.lineage)
-    limits, args = filter_queries.conditions(Filter(within=within))
-    where = " and ".join(
-        ["jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ?", *limits]
-    )
-    sql = f"{_SELECT} where {where} and {VISIBLE} order by jobs.lineage limit ?"
-    below = tx.all(sql, (top.root_id, start, until, *args, limit - len(first)))
-    return [*first, *_jobs(tx, below)]
+    def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
+        rest = (
+            "where jobs.parent_id = ? and jobs.parent_id is not null and jobs.id > ? "
+            f"and jobs.state <> 'deleted' and jobs.superseded is null and {VISIBLE} order by jobs.id limit ?"
+        )
+        with self._read() as tx:
+            return _jobs(tx, rest, (job_id, after, limit))
 
+    def attempts(self, job_id: int) -> list[Attempt]:
+        with self._read() as tx:
+            _find(tx, job_id)
+            ended = _ENDED.all(tx, "where job_id = ? order by fence", (job_id,))
+            return [*map(_with_values, ended), *_RUNNING.all(tx, "where l.job_id = ?", (job_id,))]
 
-def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
-    """Return the direct children of a job by id, from behind ``after``, without deleted and superseded ones."""
-    sql = (
-        f"{_SELECT} where jobs.parent_id = ? and jobs.parent_id is not null and jobs.id > ? "
-        f"and jobs.state <> 'deleted' and jobs.superseded is null and {VISIBLE} order by jobs.id limit ?"
-    )
-    return _jobs(tx, tx.all(sql, (job_id, after, limit)))
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        with self._read() as tx:
+            rows = tx.all(
+                "select stage, result from history where job_id = ? and superseded is distinct from 1 "
+                "and result is not null and outcome in ('ok', 'warning', 'finish') order by fence",
+                (job_id,),
+            )
+        return {
+            stage: json_value(result, f"the result of stage {stage!r} of job {job_id}")
+            for stage, result in rows
+        }
 
+    def get_data(self, job_id: int, *, name: str | None = None) -> Mapping[str, Any]:
+        only, args = ("", ()) if name is None else ("and name = ?", (name,))
+        with self._read() as tx:
+            rows = tx.all(
+                f"select name, value from data where job_id = ? {only} order by name", (job_id, *args)
+            )
+        return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in rows}
 
-def attempts(tx: Tx, job_id: int) -> list[Attempt]:
-    """Return the attempts of a job by fence: those that have ended, then its lease if it has one. Raises NoSuchJob."""
-    job(tx, job_id)
-    past = tx.all(
-        "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = node_id), started_us, "
-        "ended_us, code, message, error, result, superseded from history where job_id = ? order by fence",
-        (job_id,),
-    )
-    now = tx.all(
-        "select l.job_id, l.fence, lanes.stage, l.attempt, null, (select name from nodes n where n.id = l.node_id), "
-        "coalesce(l.running_us, l.claimed_us), null, null, null, null, null, null "
-        "from leases l join lanes on lanes.id = l.lane where l.job_id = ?",
-        (job_id,),
-    )
-    return [_attempt(row) for row in [*past, *now]]
+    def counts(self, job_filter: Filter) -> Mapping[str, int]:
+        with self._read() as tx:
+            return state_counts.counts(tx.all, job_filter)
 
-
-def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
-    """Return the values of the stages that have passed, by stage. Stages without a value are left out."""
-    rows = tx.all(
-        "select stage, result from history where job_id = ? and superseded is distinct from 1 and result is not null "
-        "and outcome in ('ok', 'warning', 'finish') order by fence",
-        (job_id,),
-    )
-    return {
-        stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in rows
-    }
-
-
-def data(tx: Tx, job_id: int, name: str | None = None) -> Mapping[str, Any]:
-    """Return the entries of a job's data, by name; with ``name`` that entry alone, if there is one."""
-    if name is None:
-        rows = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
-    else:
-        rows = tx.all("select name, value from data where job_id = ? and name = ?", (job_id, name))
-    return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in rows}
+    def below(
+        self, job_ids: Sequence[int], *, within: AccessScope | None = None
+    ) -> Mapping[int, ChildSummary]:
+        with self._read() as tx:
+            return state_counts.below(tx.all, job_ids, within)
 
 
 # --- building ---------------------------------------------------------------------------------
 
 
-def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
-    """Return the jobs of rows of ``_SELECT``. All cancel requests are read at once: there are few at any
-    time, and each is to be found for all jobs below it."""
-    cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
+def _find(tx: Tx, job_id: int) -> Job:
+    """Return a job. Raises NoSuchJob, also while the submission that creates it is still being written."""
+    jobs = _jobs(tx, f"where jobs.id = ? and {VISIBLE}", (job_id,))
+    if not jobs:
+        raise NoSuchJob(job_id)
+    return jobs[0]
+
+
+def _jobs(tx: Tx, rest: str, args: Sequence[Any]) -> list[Job]:
+    """Return the jobs that ``rest`` of the statement selects: its conditions, order and limit. All cancel requests are
+    read at once: there are few at any time, and each is to be found for all jobs below it."""
+    rows = tx.all(f"{_SELECT} {rest}", args)
+    cancel_requests = dict(tx.all("select job_id, tree from cancel_requests"))
     return [_job(_Row._make(row), cancel_requests) for row in rows]
 
 
@@ -211,34 +224,30 @@ def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
     )
 
 
-def _attempt(row: Any) -> Attempt:
-    (
-        job_id,
-        fence,
-        stage,
+_NODE = "(select name from nodes where nodes.id = node_id)"
+_ENDED = RowMap(
+    Attempt,
+    "history",
+    columns={"node": _NODE},
+    decode={"outcome": Outcome, "node": lambda name: name or ""},
+)
+"""The attempts that have ended, with error and result as JSON texts; see ``_with_values``."""
+_RUNNING = RowMap(
+    Attempt,
+    "leases l join lanes on lanes.id = l.lane",
+    columns={"stage": "lanes.stage", "node": _NODE, "started_us": "coalesce(l.running_us, l.claimed_us)"}
+    | dict.fromkeys(("outcome", "ended_us"), "null"),
+    prefix="l.",
+    decode={"node": lambda name: name or ""},
+    omit=("code", "message", "error", "result", "superseded"),
+)
+
+
+def _with_values(attempt: Attempt) -> Attempt:
+    """Return an attempt whose error and result are read from their JSON texts."""
+    name = f"attempt {attempt.fence} of job {attempt.job_id}"
+    return replace(
         attempt,
-        outcome,
-        node,
-        started_us,
-        ended_us,
-        code,
-        message,
-        error,
-        result,
-        superseded,
-    ) = row
-    return Attempt(
-        job_id=job_id,
-        fence=fence,
-        stage=stage,
-        attempt=attempt,
-        outcome=Outcome(outcome) if outcome else None,
-        node=node or "",
-        started_us=started_us,
-        ended_us=ended_us,
-        code=code,
-        message=message,
-        error=json_object(error, f"the error of attempt {fence} of job {job_id}") if error else None,
-        result=json_value(result, f"the result of attempt {fence} of job {job_id}") if result else None,
-        superseded=bool(superseded),
+        error=json_object(attempt.error, f"the error of {name}") if attempt.error else None,
+        result=json_value(attempt.result, f"the result of {name}") if attempt.result else None,
     )

@@ -8,7 +8,7 @@ An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs t
 ``spinney.features.bulk`` for many jobs; both write the audit."""
 
 from spinney.model.attempts.progress import again_stages, stages_from
-from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
+from spinney.model.errors import Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Scope, UnderHold
@@ -48,9 +48,7 @@ class Operation:
 
     def find(self, job_id: int) -> Row:
         """Return the job if it is published. Raises NoSuchJob."""
-        if job_rows.is_hidden(self.tx, job_id):
-            raise NoSuchJob(job_id)
-        return job_rows.find(self.tx, job_id)
+        return job_rows.find_visible(self.tx, job_id)
 
     # --- cancel ---------------------------------------------------------------------------
 
@@ -123,15 +121,6 @@ class Operation:
 
     # --- retry, rerun ---------------------------------------------------------------------
 
-    def children_to_retry(self, job_id: int) -> list[int]:
-        """Return the children to retry instead, when the job failed because of them. For a job that waits again,
-        because some of them were retried already, it is the rest."""
-        row = self.find(job_id)
-        if row.state is State.WAITING and (bad := self._bad_children(row)):
-            return bad
-        row = self._settled(job_id, REOPENABLE)
-        return self._bad_children(row) if job_rows.waits_for(self.tx, row.id) == "children" else []
-
     def retry_each(self, job_ids: list[int]) -> None:
         """Retry some children; one that has been opened meanwhile is skipped, and so is one that is superseded, because
         the retry of another lets the stage that spawned it run again."""
@@ -139,7 +128,7 @@ class Operation:
             if self.tx.value("select superseded from jobs where id = ?", (job_id,)):
                 continue
             if job_rows.find(self.tx, job_id).state in REOPENABLE:
-                below = self.children_to_retry(job_id)
+                below = self.failed_children(job_id)
                 self.retry_each(below)
                 if not below:
                     self.retry(job_id, None)
@@ -202,20 +191,16 @@ class Operation:
             )
         return stage
 
-    def failed_children(self, job_id: int, *, after: int = 0, limit: int) -> list[int]:
-        """Return the children to retry instead of a job that failed because of them, or waits for some of them, after
-        the id ``after``. Empty for any other job."""
-        row = self.find(job_id)
-        if row.state is not State.WAITING and not (
-            row.state in REOPENABLE and job_rows.waits_for(self.tx, row.id) == "children"
-        ):
-            return []
-        return self._bad_children(row, after=after, limit=limit)
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
+        """Return the children to retry instead of a job that failed because of them, or waits for some of them: those
+        that keep it failed, by id, up to ``limit`` behind the id ``after``. Empty for any other job.
 
-    def _bad_children(self, row: Row, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
-        """Return the children that keep it failed, by id, up to ``limit`` behind the id ``after``. Cancelled
-        children count only where all must complete: those of a batch stay cancelled, because somebody decided
+        Cancelled children count only where all must complete: those of a batch stay cancelled, because somebody decided
         that."""
+        row = self.find(job_id)
+        because_of_them = row.state in REOPENABLE and job_rows.waits_for(self.tx, row.id) == "children"
+        if row.state is not State.WAITING and not because_of_them:
+            return []
         cancelled_too = self._spec(row).children == "completed"
         return self.tx.column(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "

@@ -78,7 +78,7 @@ class SqlJobOperations(ABC):
         them, in transactions of ``RETRY_STEP``; the job itself regrows with the first of them."""
         call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
         with self._operation(call) as operation:
-            children = operation.children_to_retry(job_id) if stage is None else []
+            children = operation.failed_children(job_id) if stage is None else []
             if not children:
                 operation.retry(job_id, stage)
                 operation.cascade.drain()
