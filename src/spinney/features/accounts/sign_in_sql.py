@@ -259,10 +259,7 @@ class SqlSignIn(SqlPart):
             # The first admin's link stays: the next start of a server must see that it has expired.
             ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
         ):
-            tx.run(
-                f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)",
-                (at, limit),
-            )
+            tx.delete_some(table, key, over, (at,), limit)
 
 
 # --- within a transaction ---------------------------------------------------------------------

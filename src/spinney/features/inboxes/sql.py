@@ -153,11 +153,7 @@ class SqlInboxes(SqlPart):
             with self._session.write() as tx:
                 require_name(tx, "inboxes", "inbox", name)
                 _require_nothing_open(tx, name)
-                tx.run(
-                    "delete from inbox_arrivals where id in (select id from inbox_arrivals where inbox = ? limit ?)",
-                    (name, DROP_STEP),
-                )
-                if tx.changed() == DROP_STEP:
+                if tx.delete_some("inbox_arrivals", "id", "inbox = ?", (name,), DROP_STEP):
                     continue
                 tx.run("delete from inboxes where name = ?", (name,))
                 note(tx, now_us, actor, "inbox remove", {"inbox": name}, 1)

@@ -114,10 +114,7 @@ class SqlQueues(SqlPart):
             for table in ("queues", "queue_settings"):
                 tx.run(f"delete from {table} where name = ?", (name,))
             for table, column in (("throughput", "lane"), ("low_watermarks", "lane"), ("lanes", "id")):
-                tx.run(
-                    f"delete from {table} where {column} in (select j.value from json_each(?) j)",
-                    (registry.lanes_of(name),),
-                )
+                tx.delete_listed(table, column, registry.lanes_of(name))
             registry.touch(tx)
             note(tx, now_us, actor, "queue delete", {"queue": name}, 1)
 

@@ -131,12 +131,9 @@ class SqlSchedules:
         while True:
             with self._session.write() as tx:
                 require_name(tx, "schedules", "schedule", name)
-                tx.run(
-                    "delete from schedule_runs where schedule = ?1 and nominal_us in "
-                    "(select nominal_us from schedule_runs where schedule = ?1 limit ?2)",
-                    (name, DROP_STEP),
-                )
-                if tx.changed() == DROP_STEP:
+                if tx.delete_some(
+                    "schedule_runs", "schedule, nominal_us", "schedule = ?", (name,), DROP_STEP
+                ):
                     continue
                 tx.run("delete from schedules where name = ?", (name,))
                 note(tx, now_us, actor, "schedule drop", {"schedule": name}, 1)

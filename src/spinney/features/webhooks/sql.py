@@ -183,12 +183,9 @@ class SqlWebhooks(SqlPart):
         while True:
             with self._session.write() as tx:
                 webhook_id = webhook_rows.find(tx, name).id
-                tx.run(
-                    "delete from webhook_events where seq in "
-                    "(select seq from webhook_events where webhook_id = ? order by seq limit ?)",
-                    (webhook_id, STEP),
-                )
-                if tx.changed() == STEP:
+                if tx.delete_some(
+                    "webhook_events", "seq", "webhook_id = ? order by seq", (webhook_id,), STEP
+                ):
                     continue
                 tx.run("delete from webhooks where id = ?", (webhook_id,))
                 self._session.registry.touch(tx)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import orjson
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from spinney.store.contract import Listener
     from spinney.store.sql.connection.schema_state import SchemaState
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 MOVES = (
     "select name, value from counters where name = 'registry' "
@@ -57,6 +60,14 @@ def list_text(values: Iterable[object]) -> str:
 def transposed(rows: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
     """Return the ``width`` columns of these rows."""
     return list(zip(*rows, strict=True)) if rows else [()] * width
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second items of these pairs by the first ones, both in the order in which they came."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def damaged(data: bytes) -> str:
@@ -143,6 +154,19 @@ class Tx(ABC):
         """Do this change for each row of arguments; rows that match nothing change nothing. On a server many
         rows are one statement."""
         self.many(change.statement, rows)
+
+    def delete_listed(self, table: str, column: str, listed: str) -> None:
+        """Delete the rows with one of these numbers in a column. ``listed``: see ``list_text``."""
+        self.run(f"delete from {table} where {column} in (select j.value from json_each(?) j)", (listed,))
+
+    def delete_some(self, table: str, key: str, where: str, args: Sequence[Any], most: int) -> bool:
+        """Delete at most ``most`` of the rows that match, so that a transaction stays short; return whether there may
+        be more. ``key``: the columns of the key. SQLite, as it is usually built, has no limit in a delete."""
+        self.run(
+            f"delete from {table} where ({key}) in (select {key} from {table} where {where} limit ?)",
+            (*args, most),
+        )
+        return self.changed() == most
 
     def changed(self) -> int:
         """Return how many rows the last statement changed, over all rows of ``many``."""

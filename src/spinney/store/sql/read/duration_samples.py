@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.stats import Percentiles
 from spinney.model.outcomes import PASSED
-from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.connection.database import Tx, grouped, list_text
 from spinney.store.sql.read.access_paths import kinds
 from spinney.store.sql.registry.registry import Registry
 
@@ -56,10 +56,13 @@ def samples(
 ) -> Mapping[Stage, Sample]:
     """Return the samples by stage, over all queues. ``fronts``: (lane, job id) of jobs in progress, from
     which rows are read, too. ``queues``: only these; None: all. A stage without a recent attempt has none."""
-    stages: dict[Stage, list[_Attempt]] = {}
-    for (_, type_, stage), attempts in _attempts_by_queue(tx, registry, fronts, queues).items():
-        stages.setdefault((type_, stage), []).extend(attempts)
-    return {stage: _sample(attempts) for stage, attempts in stages.items()}
+    attempts_by_queue = _attempts_by_queue(tx, registry, fronts, queues)
+    attempts_by_stage = grouped(
+        ((type_, stage), attempt)
+        for (_, type_, stage), attempts in attempts_by_queue.items()
+        for attempt in attempts
+    )
+    return {stage: _sample(attempts) for stage, attempts in attempts_by_stage.items()}
 
 
 def samples_by_queue(
@@ -77,15 +80,13 @@ def _attempts_by_queue(
     limit = min(MOST, max(LEAST, LOOKED_AT // max(1, len(places))))
     jobs: dict[int, tuple[str, list[Any]]] = {}
     for (type_, queue), before in places:
-        rows_of: dict[int, list[Any]] = {}
-        for row in tx.all(_LOOK, (type_, queue, before, limit)):
-            rows_of.setdefault(row[0], []).append(row)
+        rows_of = grouped((row[0], row) for row in tx.all(_LOOK, (type_, queue, before, limit)))
         jobs |= {job_id: (queue, rows) for job_id, rows in rows_of.items()}
-    attempts_by_queue: dict[QueueStage, list[_Attempt]] = {}
-    for queue, rows in jobs.values():
-        for stage, attempt in _attempts(rows):
-            attempts_by_queue.setdefault((queue, rows[0][1], stage), []).append(attempt)
-    return attempts_by_queue
+    return grouped(
+        ((queue, rows[0][1], stage), attempt)
+        for queue, rows in jobs.values()
+        for stage, attempt in _attempts(rows)
+    )
 
 
 class Wait(NamedTuple):
@@ -100,9 +101,7 @@ class Wait(NamedTuple):
 
 def waits(tx: Tx, job_ids: Sequence[int]) -> list[Wait]:
     """Return the waits of all attempts of these jobs, except those that began after a failure."""
-    rows_of: dict[int, list[Any]] = {}
-    for row in tx.all(_LOOK_AT, (list_text(job_ids),)):
-        rows_of.setdefault(row[0], []).append(row)
+    rows_of = grouped((row[0], row) for row in tx.all(_LOOK_AT, (list_text(job_ids),)))
     return [
         Wait(job_id, rows[0][1], stage, attempt.ended_us - attempt.run_us, attempt.wait_us)
         for job_id, rows in rows_of.items()

@@ -146,7 +146,7 @@ def _write(tx: Tx, registry: Registry, lane_id: int, stage: str, entries: Sequen
     )
     tx.change(_ADVANCED, [(stage, r[3], h[2], r[0]) for r, h in entries])
     listed = list_text([r[0] for r, _ in entries])
-    tx.run("delete from leases where job_id in (select j.value from json_each(?) j)", (listed,))
+    tx.delete_listed("leases", "job_id", listed)
     by_home: dict[int, list[int]] = {}
     for record, lease in entries:
         by_home.setdefault(registry.homes.of(tx, lease[2]), []).append(record[0])

@@ -142,10 +142,7 @@ class Recorder:
         """Complete jobs whose last stage has simply passed: one row each is written."""
         tx, now = self.tx, self.now_us
         complete(tx, records, now)
-        tx.run(
-            "delete from leases where job_id in (select j.value from json_each(?) j)",
-            (orjson.dumps([r[0] for r, _ in records]).decode(),),
-        )
+        tx.delete_listed("leases", "job_id", orjson.dumps([r[0] for r, _ in records]).decode())
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
             tx.change(_COMPLETED_CHILD, children)
@@ -168,10 +165,7 @@ class Recorder:
         self.registry.filled.update(groups)
         for lane_id, ids in groups.items():
             placement.enter(self.tx, self.registry, lane_id, ids)
-        self.tx.run(
-            "delete from leases where job_id in (select j.value from json_each(?) j)",
-            (orjson.dumps([r[0] for r, _ in records]).decode(),),
-        )
+        self.tx.delete_listed("leases", "job_id", orjson.dumps([r[0] for r, _ in records]).decode())
         hold_moves.to_held(self.cascade, held, leased=True)
 
     # --- one by one -----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from spinney.model.lineage import ancestors
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.connection.database import Tx, grouped, list_text
 from spinney.store.sql.records import RowMap
 from spinney.store.sql.registry.job_rows import Row
 
@@ -62,10 +62,7 @@ class ActiveHolds:
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[Scope, str], list[Hold]]:
-        by_name: dict[tuple[Scope, str], list[Hold]] = {}
-        for w in self.wide:
-            by_name.setdefault((w.hold.scope, w.hold.name), []).append(w.hold)
-        return by_name
+        return grouped(((w.hold.scope, w.hold.name), w.hold) for w in self.wide)
 
     @cached_property
     def scopes(self) -> frozenset[Scope]:
@@ -185,9 +182,7 @@ def clause(wide: Iterable[WideHold]) -> tuple[str, list[str]]:
     """Return the rule as an SQL condition on ``jobs``, and its values. It matches the jobs for which
     ``ActiveHolds.over`` returns one of these holds. Names of one scope are passed as one list, so that the
     statement stays the same however many holds there are."""
-    names: dict[Scope, list[str]] = {}
-    for w in wide:
-        names.setdefault(w.hold.scope, []).append(w.lineage or w.hold.name)
+    names = grouped((w.hold.scope, w.lineage or w.hold.name) for w in wide)
     if Scope.EVERYTHING in names:
         return "1 = 1", []
     terms = [_TERMS[scope] for scope in names]

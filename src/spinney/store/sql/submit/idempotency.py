@@ -61,11 +61,7 @@ def publish(tx: Tx, once: SubmissionKey, first_id: int) -> None:
 
 def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
     """Delete a bounded number of keys that are older than a day."""
-    tx.run(
-        "delete from idempotency where (owner, key) in "
-        "(select owner, key from idempotency where at_us <= ? order by at_us limit ?)",
-        (now_us - KEPT_US, limit),
-    )
+    tx.delete_some("idempotency", "owner, key", "at_us <= ? order by at_us", (now_us - KEPT_US,), limit)
 
 
 def _is_old(tx: Tx, at_us: int, now_us: int) -> bool:

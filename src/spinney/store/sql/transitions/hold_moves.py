@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from spinney.model import states
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
-from spinney.store.sql.connection.database import RowChange, Tx, list_text
+from spinney.store.sql.connection.database import RowChange, Tx, grouped, list_text
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
@@ -109,10 +109,7 @@ def _by_place(
         f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
         (list_text(ids), *args),
     )
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows:
-        groups.setdefault(row[1:], []).append(row[0])
-    return groups
+    return grouped((row[1:], row[0]) for row in rows)
 
 
 def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:

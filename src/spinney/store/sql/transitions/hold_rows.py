@@ -113,10 +113,7 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
     was interrupted before all jobs were swept (``SqlHolds.lifted``)."""
     if not holds:
         return
-    tx.run(
-        "delete from holds where id in (select j.value from json_each(?) j)",
-        (list_text([hold.id for hold in holds]),),
-    )
+    tx.delete_listed("holds", "id", list_text([hold.id for hold in holds]))
     wide = sum(hold.scope is not Scope.JOB for hold in holds)
     if wide:
         tx.take("lift", wide)

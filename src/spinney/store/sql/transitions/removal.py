@@ -181,9 +181,7 @@ class Removal:
         if self.registry.holds.any:
             self._end_holds(listed)
         for table in ("inactive_jobs", "progress", "cancel_requests"):
-            tx.run(
-                f"delete from {table} where job_id in (select j.value from json_each(?) j)", (listed,)
-            )  # literals
+            tx.delete_listed(table, "job_id", listed)
         # What was taken for ever stays taken; the keys of children go with their parent.
         tx.run(
             "delete from keys where job_id in (select j.value from json_each(?) j) and not (scope = 0 and forever = 1)",
@@ -195,14 +193,14 @@ class Removal:
                 "where id in (select j.value from json_each(?) j) and parent_id is not null)",
                 (bad, listed),
             )
-        tx.run("delete from children_left where parent_id in (select j.value from json_each(?) j)", (listed,))
-        tx.run("delete from removals where root_id in (select j.value from json_each(?) j)", (listed,))
+        tx.delete_listed("children_left", "parent_id", listed)
+        tx.delete_listed("removals", "root_id", listed)
         tx.run(
             f"insert into deleted_folders (job_id, at_us, home) select jobs.id, ?, {self.registry.homes.sql} from jobs "
             "where jobs.id in (select j.value from json_each(?) j) on conflict do nothing",
             (self.now_us, listed),
         )
-        tx.run("delete from jobs where id in (select j.value from json_each(?) j)", (listed,))
+        tx.delete_listed("jobs", "id", listed)
         last = max(self._batch)
         tx.run("update counters set value = ? where name = 'removed' and value < ?", (last, last))
         self.removed = self._batch
@@ -225,44 +223,29 @@ def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, n
     return keep_s is not None and now_us - settled_us >= keep_s * 1e6
 
 
+_HANGING = (
+    ("attempts", "job_id, fence", HANGING_ROWS),
+    ("data", "job_id, name", HANGING_DATA),
+    ("needs", "job_id, need_id", HANGING_ROWS),
+)
+"""Tables with their keys, and how many of their rows one transaction deletes."""
+
+
 def clear(tx: Tx, job_ids: Sequence[int]) -> bool:
     """Delete attempts, data and needs of these jobs; return False when there are more."""
     listed = list_text(job_ids)
-    return all(_cleared(tx, listed, *statement) for statement in _HANGING)
+    for table, key, most in _HANGING:
+        if tx.delete_some(table, key, "job_id in (select j.value from json_each(?) j)", (listed,), most):
+            return False
+    return delete_met_needs(tx, job_ids)
 
 
 def delete_met_needs(tx: Tx, job_ids: Sequence[int]) -> bool:
     """Delete the needs that the completed ones of these jobs have met; return False when there are more."""
-    return _cleared(tx, list_text(job_ids), *_MET)
-
-
-def _cleared(tx: Tx, listed: str, sql: str, most: int) -> bool:
-    tx.run(sql, (listed, most))
-    return tx.changed() < most
-
-
-# SQLite has no limit in a delete (as it is usually built), so the keys of the first rows are selected.
-_AMONG = "in (select j.value from json_each(?) j)"
-_MET = (
-    "delete from needs where (job_id, need_id) in (select n.job_id, n.need_id from json_each(?) j cross join jobs d "
-    "cross join needs n where d.id = j.value and d.state = 'completed' and n.need_id = d.id limit ?)",
-    HANGING_ROWS,
-)
-_HANGING = (
-    (
-        "delete from attempts where (job_id, fence) in (select job_id, fence from attempts "
-        f"where job_id {_AMONG} limit ?)",
-        HANGING_ROWS,
-    ),
-    (
-        f"delete from data where (job_id, name) in (select job_id, name from data where job_id {_AMONG} limit ?)",
-        HANGING_DATA,
-    ),
-    (
-        "delete from needs where (job_id, need_id) in (select job_id, need_id from needs "
-        f"where job_id {_AMONG} limit ?)",
-        HANGING_ROWS,
-    ),
-    _MET,
-)
-"""Statements with the number of rows that they may delete."""
+    tx.run(
+        "delete from needs where (job_id, need_id) in (select n.job_id, n.need_id from json_each(?) j "
+        "cross join jobs d cross join needs n where d.id = j.value and d.state = 'completed' and n.need_id = d.id "
+        "limit ?)",
+        (list_text(job_ids), HANGING_ROWS),
+    )
+    return tx.changed() < HANGING_ROWS
