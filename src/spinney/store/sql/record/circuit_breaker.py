@@ -10,7 +10,6 @@ not create another one.
 costs a statement only where there may be a streak to end, and a failure costs nothing where there is no breaker. The
 row stays when a streak ends (with no jobs in it), because the registry must change when a row is added or removed."""
 
-import uuid
 from collections.abc import Iterable
 
 from spinney.model.attempts.failures import Cause
@@ -55,7 +54,7 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
         registry.touch(tx)
     if tripped:
         reason = _reason(cause, len(jobs))
-        actor = Actor(by=ACTOR, call=uuid.uuid4().hex, reason=reason)
+        actor = Actor(by=ACTOR, reason=reason)
         hold_rows.lay(tx, registry, Scope.TYPE, spec.name, reason, actor, None, True, now_us)
 
 

@@ -23,7 +23,6 @@ A cycle that closes otherwise (an application declares a lower capacity, or a jo
 another already needs) remains until an operator acts; ``explain`` names it."""
 
 import logging
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -403,7 +402,7 @@ def _break(cascade: Breaking, ring: Ring) -> bool:
         "ring": sorted(link.job_id for link in ring),
         "then": "restart" if restarts else "fail",
     }
-    note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, details, 1)
+    note(tx, now_us, Actor(by=ACTOR, reason=why), VERB, details, 1)
     if restarts and spec is not None:
         log.warning("job %d lets go of its locks and starts again, because of %s", victim, why)
         _restart(cascade, row, spec)

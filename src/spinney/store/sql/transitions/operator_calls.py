@@ -5,7 +5,6 @@ its id. A step leaves every job in a valid state, so a crash between two steps l
 undone and nothing half done: a cancelled tree is continued by the sweep, any other call by giving it
 again."""
 
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,10 +33,6 @@ class _Call(NamedTuple):
     now_us: int
 
 
-def _actor(by: str, reason: str | None = None) -> Actor:
-    return Actor(by=by, call=uuid.uuid4().hex, reason=reason)
-
-
 class SqlJobOperations(ABC):
     """``spinney.store.contract.JobOperations``, and the later steps of a tree's cancellation."""
 
@@ -56,7 +51,7 @@ class SqlJobOperations(ABC):
         The cancel request of a tree is committed first: from then on every job below that is placed or
         recorded is cancelled. Then the tree is walked in lineage order, and its top comes last. The sweep
         repeats the walk until it finds no open job, because running attempts end later."""
-        call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
+        call = _Call("cancel", {"job": job_id, "tree": tree}, Actor(by=by, reason=reason), now_us)
         with self._operation(call) as operation:
             top = operation.cancel(job_id, tree=tree, reason=reason)
         ids = operation.ids
@@ -76,7 +71,7 @@ class SqlJobOperations(ABC):
     def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
         """See ``JobOperations.retry``. Failed children are retried instead of a job that failed because of
         them, in transactions of ``RETRY_STEP``; the job itself regrows with the first of them."""
-        call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
+        call = _Call("retry", {"job": job_id, "from": stage}, Actor(by=by), now_us)
         with self._operation(call) as operation:
             children = operation.failed_children(job_id) if stage is None else []
             if not children:
@@ -91,20 +86,22 @@ class SqlJobOperations(ABC):
         return ChangedJobs(ids=ids, reopened=list(dict.fromkeys(reopened)))
 
     def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _actor(by), now_us)) as operation:
+        with self._operation(
+            _Call("rerun", {"job": job_id, "from": stage}, Actor(by=by), now_us)
+        ) as operation:
             operation.rerun(job_id, stage)
             operation.cascade.drain()
         return ChangedJobs(ids=operation.ids, reopened=operation.reopened)
 
     def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
-        with self._operation(_Call("release", {"job": job_id}, _actor(by), now_us)) as operation:
+        with self._operation(_Call("release", {"job": job_id}, Actor(by=by), now_us)) as operation:
             operation.release(job_id)
         return ChangedJobs(ids=operation.ids)
 
     def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[int]:
         """See ``JobOperations.delete``. The tree is deleted from its last job up to the top, so that what is
         left after a crash is a tree that can be deleted again."""
-        call = _Call("delete", {"job": job_id}, _actor(by), now_us)
+        call = _Call("delete", {"job": job_id}, Actor(by=by), now_us)
         with self._operation(call) as operation:
             top = operation.require_deletable(job_id)
         deleted: list[int] = []
@@ -140,7 +137,7 @@ class SqlJobOperations(ABC):
         request is deleted by a whole pass that has found no open job: a job may be added below, or settle,
         behind its position."""
         after, found_open = self._passes[job_id]
-        with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
+        with self._operation(_Call("", {}, Actor(by=""), now_us)) as operation:
             until = operation.cancel_below(operation.find(job_id), after, STEP)
             found_open = found_open or operation.left_open
             if until is None:
