@@ -14,7 +14,7 @@ that row and goes on with it. Rejected drops have rows, too: written before they
 Until its file is in its folder the job is held, and ``release`` ends that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,7 +25,7 @@ from spinney.features.inboxes import arrival_rows
 from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
-from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, SpinneyError, UsageError
+from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import (
@@ -38,6 +38,7 @@ from spinney.model.settings.inboxes import (
     Kind,
     Upload,
 )
+from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import require_name, upsert
@@ -98,7 +99,7 @@ class SqlInboxes(SqlPart):
             new_jobs.plan(self._session.registry, submission_of(inbox, _EXAMPLE, spec))
             values = {
                 "name": inbox.name,
-                "spec": _spec(inbox, maker_rights.new_entry(tx, actor)),
+                "spec": maker_rights.spec_text(inbox.to_json(), maker_rights.new_entry(tx, actor)),
                 "paused": inbox.paused or (row is not None and bool(row[1])),
                 "by": actor.by,
                 "node_id": None,
@@ -122,7 +123,7 @@ class SqlInboxes(SqlPart):
         with self._session.write() as tx:
             inbox = _require(tx, name)
             if not paused and self._fault(tx, inbox, now_us) is not None:
-                spec = _spec(inbox, maker_rights.new_entry(tx, actor))
+                spec = maker_rights.spec_text(inbox.to_json(), maker_rights.new_entry(tx, actor))
                 tx.run("update inboxes set spec = ?, by = ? where name = ?", (spec, actor.by, name))
             elif inbox.paused == paused:
                 return inbox
@@ -351,10 +352,9 @@ class SqlInboxes(SqlPart):
     def _fault(self, tx: Tx, inbox: Inbox, now_us: int) -> str | None:
         """Return why the maker of an inbox may not make its jobs any more; None while the maker may."""
         spec = tx.value("select spec from inboxes where name = ?", (inbox.name,))
-        try:
-            rights = maker_rights.require_operator(tx, spec, inbox.by, "make inboxes", now_us)
-        except Forbidden as error:
-            return str(error)
+        rights = maker_rights.operator_rights(tx, spec, inbox.by, "make inboxes", now_us)
+        if isinstance(rights, str):
+            return rights
         if not rights.permits(Role.ADMIN) or not rights.everywhere:
             return f"its maker {inbox.by} is no admin now; the user who resumes it becomes its maker"
         return None
@@ -376,7 +376,7 @@ def _all(tx: Tx) -> list[Inbox]:
     for row in tx.all(_SELECT + "order by i.name"):
         try:
             inboxes.append(_inbox(row))
-        except (SpinneyError, AttributeError, TypeError, ValueError):
+        except UNREADABLE:
             continue
     return inboxes
 
@@ -423,10 +423,6 @@ def _require_nothing_open(tx: Tx, name: str) -> None:
             f"{count} drops of inbox {name!r} are being taken; pause it (spinney inbox pause {name}), and try again "
             f"when 'spinney inbox show {name}' says that they are taken"
         )
-
-
-def _spec(inbox: Inbox, maker: Mapping[str, Any]) -> str:
-    return orjson.dumps({**inbox.to_json(), **maker}).decode()
 
 
 def paused_words(name: str) -> str:

@@ -18,9 +18,10 @@ import orjson
 from spinney.define.params.redaction import redact_params, redaction_schema
 from spinney.features.schedules.due_times_sql import ScheduleStep, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
-from spinney.model.errors import Forbidden, Refused, SpinneyError, UsageError
+from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.values.unreadable import UNREADABLE
 from spinney.scheduling import recurrence
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
@@ -91,7 +92,7 @@ class SqlSchedules:
                     old = _find_readable(tx, schedule.name)
                     if old is not None and old.to_json() == schedule.to_json():
                         continue
-                    if tx.value("select 1 from schedules where name = ? and declared = 0", (schedule.name,)):
+                    if tx.exists("select 1 from schedules where name = ? and declared = 0", (schedule.name,)):
                         unchanged.append(schedule.name)
                         continue
                     self._put(tx, schedule, old, actor, declared=True, now_us=now_us)
@@ -288,7 +289,7 @@ def _schedule(row: Sequence[Any]) -> Schedule:
             declared=bool(declared),
             queued=queued[0] if queued else 0,
         )
-    except (SpinneyError, AttributeError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise UsageError(
             f"its definition cannot be read ({error}); replace it ('spinney schedule add {name} … --replace'), or "
             f"drop it ('spinney schedule drop {name}')"
@@ -298,7 +299,7 @@ def _schedule(row: Sequence[Any]) -> Schedule:
 def _spec(schedule: Schedule, maker: Mapping[str, Any]) -> str:
     """Return the JSON for the row: the definition, the anchor of an interval, and the entry that names
     the maker."""
-    return orjson.dumps({**schedule.to_json(), "anchor_us": schedule.anchor_us, **maker}).decode()
+    return maker_rights.spec_text({**schedule.to_json(), "anchor_us": schedule.anchor_us}, maker)
 
 
 def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[str, str]]:
@@ -310,12 +311,7 @@ def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[st
 
 
 def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str | None:
-    """Return why the maker of a schedule may not submit its jobs any more; None while the maker may."""
-    try:
-        maker_rights.require_schedule(tx, _schedule(row), row[1], registry.types, now_us)
-    except Forbidden as error:
-        return str(error)
-    return None
+    return maker_rights.schedule_fault(tx, _schedule(row), row[1], registry.types, now_us)
 
 
 def _readable(row: Sequence[Any]) -> Schedule | None:

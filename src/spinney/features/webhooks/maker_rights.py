@@ -12,8 +12,9 @@ Rows of older versions have no entry; there the current user of that name counts
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.errors import Forbidden
 from spinney.model.rights.accounts import TOKEN_NAME, rights_in
 from spinney.model.rights.actor import Actor
 from spinney.model.rights.submit_rights import beyond_limit, may_submit
@@ -43,11 +44,17 @@ def entry_in(spec: str) -> Mapping[str, Any]:
     return {KEY: value[KEY]} if isinstance(value, dict) and KEY in value else {}
 
 
-def require_operator(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Rights:
-    """Return the maker's current rights. Raises Forbidden unless the maker is an operator now.
+def spec_text(settings: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """Return the ``spec`` of a row: the JSON of its settings, and the entry that names the maker."""
+    return orjson.dumps({**settings, **entry}).decode()
 
-    ``spec``: the JSON of the row. ``by``: the name that counts as the maker's where ``spec`` has no
-    entry. ``action`` ends the error's "may not …". A maker without an account has all rights.
+
+def operator_rights(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Rights | str:
+    """Return the maker's current rights, or the reason why the maker may not do this ``action`` any more, for want of
+    the role of an operator.
+
+    ``spec``: the JSON of the row. ``by``: the name that counts as the maker's where ``spec`` has no entry. A maker
+    without an account has all rights.
     """
     entry = entry_in(spec)
     maker = entry.get(KEY, {"name": by, "since_us": None})
@@ -59,27 +66,37 @@ def require_operator(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Ri
     else:
         rights = _user_rights(tx, name, maker["since_us"], older_version=not entry)
     if isinstance(rights, str):
-        raise Forbidden(f"its maker {name} {rights} and may not {action}; {_ADVICE}")
+        return f"its maker {name} {rights} and may not {action}; {_ADVICE}"
     if not rights.permits(Role.OPERATOR):
-        raise Forbidden(f"its maker {name} is only a {rights.role} now and may not {action}; {_ADVICE}")
+        return f"its maker {name} is only a {rights.role} now and may not {action}; {_ADVICE}"
     return rights
 
 
-def require_schedule(
+def schedule_fault(
     tx: Tx, schedule: Schedule, spec: str, types: Mapping[str, TypeSpec], now_us: int
-) -> None:
-    """Raise Forbidden unless the maker of a schedule may submit its jobs now.
+) -> str | None:
+    """Return why the maker of a schedule may not submit its jobs any more; None while the maker may.
 
-    The message names everything that is out of reach, not only the first. A declared schedule belongs to
+    The reason names everything that is out of reach, not only the first. A declared schedule belongs to
     its application and is always allowed. A type that does not exist is no fault here: submitting reports
     that.
     """
     if schedule.declared:
-        return
-    rights = require_operator(tx, spec, schedule.by, "make schedules", now_us)
+        return None
+    rights = operator_rights(tx, spec, schedule.by, "make schedules", now_us)
+    if isinstance(rights, str):
+        return rights
     type_ = types.get(schedule.type)
     if type_ is not None and rights is not ALL_RIGHTS:  # the maker has an account
-        _require_type(type_, schedule, rights)
+        if not may_submit(type_, rights):
+            return f"its maker {schedule.by} may not submit {type_.name!r} jobs; {_ADVICE}"
+        # What the parameters name, where the type limits that: a collection, queue, share or submitter.
+        beyond = beyond_limit(type_, schedule.params, rights, schedule.by)
+        if beyond is not None:
+            return (
+                f"its maker {schedule.by} may no longer name the {beyond.limit} that parameter {beyond.parameter!r} "
+                f"names; {_ADVICE}"
+            )
     within, options = rights.within, schedule.options
     out_of_reach = []
     if within.collections is not None and options.get("collection") not in within.collections:
@@ -93,23 +110,9 @@ def require_schedule(
         out_of_reach.append(f"priority {options['priority']}")
     if options.get("share") is not None and not rights.names_share(options["share"]):
         out_of_reach.append(f"share {options['share']!r}")
-    if out_of_reach:
-        raise Forbidden(
-            f"its maker {schedule.by} may no longer submit to {', '.join(out_of_reach)}; {_ADVICE}"
-        )
-
-
-def _require_type(type_: TypeSpec, schedule: Schedule, rights: Rights) -> None:
-    """Raise Forbidden unless these rights of an account allow the schedule's jobs: their type, and what their
-    parameters name where the type limits that (a collection, queue, share or submitter)."""
-    if not may_submit(type_, rights):
-        raise Forbidden(f"its maker {schedule.by} may not submit {type_.name!r} jobs; {_ADVICE}")
-    beyond = beyond_limit(type_, schedule.params, rights, schedule.by)
-    if beyond is not None:
-        raise Forbidden(
-            f"its maker {schedule.by} may no longer name the {beyond.limit} that parameter {beyond.parameter!r} names; "
-            f"{_ADVICE}"
-        )
+    if not out_of_reach:
+        return None
+    return f"its maker {schedule.by} may no longer submit to {', '.join(out_of_reach)}; {_ADVICE}"
 
 
 def _user_rights(tx: Tx, name: str, since_us: int | None, *, older_version: bool) -> Rights | str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from spinney.features.webhooks import health_sql, maker_rights, webhook_rows
-from spinney.model.errors import Forbidden, Refused, UsageError
+from spinney.model.errors import Refused, UsageError
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
     PING,
@@ -86,7 +86,7 @@ class SqlWebhooks(SqlPart):
         is taken."""
         webhook = replace(webhook, paused=None, by=actor.by, at_us=now_us)
         with self._session.write() as tx:
-            if tx.value("select 1 from webhooks where name = ?", (webhook.name,)):
+            if tx.exists("select 1 from webhooks where name = ?", (webhook.name,)):
                 # The message does not name the maker, whom a caller with limits might not know.
                 raise Refused(
                     f"there is a webhook {webhook.name!r} already; choose another name, or change that one"
@@ -94,7 +94,7 @@ class SqlWebhooks(SqlPart):
             values = {
                 "id": tx.take("webhook"),
                 "name": webhook.name,
-                "spec": webhook_rows.spec_text(webhook, maker_rights.new_entry(tx, actor)),
+                "spec": maker_rights.spec_text(webhook.to_json(), maker_rights.new_entry(tx, actor)),
                 "secret": secret,
                 # The first part of its deliveries' ids. It makes them unique beyond this store, where numbers
                 # begin at 1 again.
@@ -138,7 +138,7 @@ class SqlWebhooks(SqlPart):
             if webhook == row.webhook:
                 return webhook
             if webhook.url == row.webhook.url:
-                spec = webhook_rows.spec_text(webhook, maker_rights.entry_in(row.spec))
+                spec = maker_rights.spec_text(webhook.to_json(), maker_rights.entry_in(row.spec))
                 tx.run("update webhooks set spec = ? where id = ?", (spec, row.id))
             else:  # the operator who decides on the receiver becomes the maker
                 webhook = webhook_rows.hand_over(tx, row.id, webhook, actor)
@@ -296,10 +296,9 @@ class SqlWebhooks(SqlPart):
         if row is None or row.webhook.paused is not None:  # a webhook that cannot be read counts as paused
             return []
         webhook = row.webhook
-        try:
-            rights = maker_rights.require_operator(tx, row.spec, webhook.by, webhook_rows.ACTION, now_us)
-        except Forbidden as error:
-            webhook_rows.pause(tx, name, str(error), now_us)
+        rights = maker_rights.operator_rights(tx, row.spec, webhook.by, webhook_rows.ACTION, now_us)
+        if isinstance(rights, str):
+            webhook_rows.pause(tx, name, rights, now_us)
             return []
         secret, resumed_us = tx.one("select secret, resumed_us from webhooks where id = ?", (row.id,))
         within = webhook.within.narrowed(rights.within)

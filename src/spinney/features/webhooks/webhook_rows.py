@@ -1,14 +1,10 @@
 """Webhooks as rows of the store: read and checked for the rights of their maker, handed over, paused."""
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import orjson
-
 from spinney.features.webhooks import maker_rights
-from spinney.model.errors import Forbidden
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.webhooks import (
     DueDelivery,
@@ -45,7 +41,7 @@ def pause(tx: Tx, name: str, reason: str, now_us: int) -> None:
     """Pause a webhook in the name of the engine, since nobody has asked for it."""
     tx.run("update webhooks set paused = ? where name = ? and paused is null", (reason, name))
     if tx.changed():
-        actor = Actor(by="spinney", call=uuid.uuid4().hex, reason=reason)
+        actor = Actor(by="spinney", reason=reason)
         note(tx, now_us, actor, "webhook pause", {"webhook": name}, 1)
 
 
@@ -57,16 +53,13 @@ def has_moved(tx: Tx, due: DueDelivery) -> bool:
 
 def fault(tx: Tx, row: WebhookRow, now_us: int) -> str | None:
     """Return why the maker has lost the right to a webhook; None while the maker has it."""
-    try:
-        maker_rights.require_operator(tx, row.spec, row.webhook.by, ACTION, now_us)
-    except Forbidden as error:
-        return str(error)
-    return None
+    rights = maker_rights.operator_rights(tx, row.spec, row.webhook.by, ACTION, now_us)
+    return rights if isinstance(rights, str) else None
 
 
 def hand_over(tx: Tx, webhook_id: int, webhook: Webhook, actor: Actor) -> Webhook:
     """Store a webhook with this actor as its maker, with whose rights it acts from now on."""
-    spec = spec_text(webhook, maker_rights.new_entry(tx, actor))
+    spec = maker_rights.spec_text(webhook.to_json(), maker_rights.new_entry(tx, actor))
     tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, actor.by, webhook_id))
     return replace(webhook, by=actor.by)
 
@@ -85,11 +78,6 @@ def find(tx: Tx, name: str) -> WebhookRow:
     """Return a webhook by name. Raises NoSuch, with names that are similar."""
     require_name(tx, "webhooks", "webhook", name)
     return next(rows(tx, "where name = ?", (name,)))
-
-
-def spec_text(webhook: Webhook, maker: Mapping[str, Any]) -> str:
-    """Return the JSON for the row: the settings, and the entry that names the maker."""
-    return orjson.dumps({**webhook.to_json(), **maker}).decode()
 
 
 def audit_entry(webhook: Webhook) -> Mapping[str, Any]:

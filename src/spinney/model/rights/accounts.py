@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.errors import BadName, SpinneyError, UsageError
+from spinney.model.errors import BadName, UsageError
 from spinney.model.values import names
+from spinney.model.values.unreadable import UNREADABLE
 
 PASSWORD_MIN, PASSWORD_MAX = 12, 256
 """The length of a password in characters. Only the length is checked (NIST SP 800-63B, 5.1.1.2: no rules of
@@ -221,7 +222,7 @@ def rights_in(text: str) -> Rights:
     """Return the rights of a row of the store: an unreadable text grants nothing, and does not make other rows fail."""
     try:
         return rights_of(text)
-    except (SpinneyError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         return Rights(role=Role.VIEWER, within=AccessScope(collections=(), queues=()))
 
 

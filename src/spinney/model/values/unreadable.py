@@ -7,6 +7,11 @@ from typing import Any
 
 import orjson
 
+from spinney.model.errors import SpinneyError
+
+UNREADABLE = (SpinneyError, AttributeError, KeyError, TypeError, ValueError)
+"""The errors of making a value of the model from JSON that a newer version, or an edit of the database, wrote."""
+
 
 class Unreadable(dict[str, str]):
     """The placeholder for an unreadable value: an object with one entry, ``unreadable``, that says so in a sentence."""

@@ -23,9 +23,9 @@ from spinney.features.doctor.sql.rule import (
 )
 from spinney.features.schedules import sql as schedules
 from spinney.features.webhooks import webhook_rows as webhooks
-from spinney.model.errors import SpinneyError
 from spinney.model.settings.inboxes import UPLOAD_HELD_REASON
 from spinney.model.settings.schedules import Schedule
+from spinney.model.values.unreadable import UNREADABLE
 from spinney.scheduling import recurrence
 
 LATE_US = 10 * GRACE_US
@@ -35,12 +35,10 @@ RUNS = 100
 """How many of the latest times of a schedule are searched for gaps."""
 _SCHEDULES = Walk("schedules", ("name",), rows=20, subject="schedule {name}")
 """Schedules, a few on each page: computing the times of a schedule takes long."""
-_UNREADABLE = (SpinneyError, AttributeError, TypeError, ValueError)
-"""The exceptions of reading a specification that a newer version, or an edit of the database, wrote."""
 
 
 def _schedule(row: Facts) -> Schedule:
-    """Return the schedule of a row. Raises one of ``_UNREADABLE`` for a specification that cannot be read."""
+    """Return the schedule of a row. Raises one of ``UNREADABLE`` for a specification that cannot be read."""
     return Schedule.from_json(row["name"], orjson.loads(row["spec"]))
 
 
@@ -60,7 +58,7 @@ def _each(
         for row in rows:
             try:
                 facts = finding(check, row)
-            except _UNREADABLE:
+            except UNREADABLE:
                 continue
             if facts is not None:
                 wrong.append({"name": row["name"], **facts})
@@ -75,7 +73,7 @@ def _unreadable(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[st
     for row in rows:
         try:
             _schedule(row)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             wrong.append({"name": row["name"], "why": str(error)})
     return wrong
 

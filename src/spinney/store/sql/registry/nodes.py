@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import NodeRefused, SpinneyError
+from spinney.model.errors import NodeRefused
 from spinney.model.fleet import DIED, Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
 from spinney.model.types import QueueSpec
 from spinney.model.values import limits
-from spinney.model.values.unreadable import json_list
+from spinney.model.values.unreadable import UNREADABLE, json_list
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.records import RowMap, insert
@@ -128,7 +128,7 @@ def serves(column: Any) -> QueueSelection:
     """Return the selection of the column ``serves``; no queue at all where it cannot be read."""
     try:
         return ALL if column is None else QueueSelection.from_json(orjson.loads(column))
-    except (SpinneyError, AttributeError, TypeError, ValueError):
+    except UNREADABLE:
         return NONE
 
 

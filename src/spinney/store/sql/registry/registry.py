@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from spinney.model.errors import Refused, SpinneyError, StoreUnusable
+from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.queue_selection import may_serve
 from spinney.model.settings.capacities import NONE, LockCapacity
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, known_type
+from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import capacities, former_secrets, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
@@ -324,7 +325,7 @@ def read_webhook(name: str, spec: Any) -> Webhook:
     with that reason."""
     try:
         return Webhook.from_json(name, orjson.loads(spec))
-    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         why = (
             f"what it is set to cannot be read; remove it (spinney webhook remove {name}), and make it again"
         )
@@ -335,7 +336,7 @@ def read_webhook(name: str, spec: Any) -> Webhook:
 def _readable(table: str, name: str) -> Iterator[None]:
     try:
         yield
-    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         quoted = str(name).replace("'", "''")
         raise UnreadableDeclaration(
             f"the row {name!r} in the table {table} cannot be read ({type(error).__name__}: {error}), so that nobody "
