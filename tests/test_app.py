@@ -561,7 +561,7 @@ def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) ->
     from spinney.store.sql import open_store
 
     with closing(open_store(app.settings.store)) as store:
-        assert store.locks.capacity("download:example.org") == 4
+        assert [(info.name, info.capacity) for info in store.locks.capacities()] == [("download:*", 4)]
 
 
 # --- the end of a process ----------------------------------------------------------------------

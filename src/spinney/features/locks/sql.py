@@ -15,7 +15,7 @@ from spinney.model.jobs import Filter
 from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values import names
-from spinney.model.values.hints import did_you_mean
+from spinney.model.values.hints import did_you_mean, first_of
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.read import filter_queries
@@ -83,9 +83,7 @@ class SqlLocks(SqlPart):
         """
         names.lock_name(name)
         with self._session.write() as tx:
-            owners = [
-                j for (j,) in tx.all("select job_id from locks where name = ? order by job_id", (name,))
-            ]
+            owners = tx.column("select job_id from locks where name = ? order by job_id", (name,))
             losers = [j for j in owners if job_id is None or j == job_id]
             if not losers:
                 raise Refused(_no_owner(tx, name, job_id, owners))
@@ -100,17 +98,6 @@ class SqlLocks(SqlPart):
         """Return the capacities that operators set and applications declare, by name."""
         with self._session.look() as tx:
             return capacities.all_(tx)
-
-    def capacity(self, name: str, stage_capacity: int | None = None) -> int:
-        """Return the capacity of a lock.
-
-        It is what an operator set, else ``stage_capacity``, which the stage that takes it names, else
-        what an application declares, else 1. Of several entries of one origin the one with the
-        longest matching name counts. Raises BadName.
-        """
-        names.lock_name(name)
-        with self._session.look():
-            return self._session.registry.capacities.in_force(name, stage_capacity)
 
     def set_capacity(self, name: str, capacity: int | None, actor: Actor, *, now_us: int) -> int:
         """Set the capacity of a lock, or of each lock of a family (``download:*``), and return the
@@ -146,9 +133,9 @@ def _waited_locks(tx: Tx, name: str) -> list[str]:
     if not name.endswith("*"):
         return [name]
     prefix = name[:-1]
-    own = tx.value("select 1 from inactive_jobs where waits_for = ? limit 1", (f"lock:{prefix}",))
+    own = tx.exists("select 1 from inactive_jobs where waits_for = ? limit 1", (f"lock:{prefix}",))
     longer = takewhile(lambda other: other.startswith(prefix), _waited_for(tx, prefix, _WOKEN))
-    return [*([prefix] if own is not None else []), *longer]
+    return [*([prefix] if own else []), *longer]
 
 
 def _wake_waiting(cascade: Cascade, freed: Iterable[str]) -> None:
@@ -194,22 +181,21 @@ class _VisibleLocks:
 
     def held(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
         """Return the names of locks that visible jobs have, by name, after ``after``."""
-        rows = tx.all(
+        return tx.column(
             f"select distinct l.name from {self._owned} where l.name > ?{self._owner} order by l.name limit ?",
             (after, *self._args, limit),
         )
-        return [name for (name,) in rows]
 
     def waited_for(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
         """Return the names of locks that visible jobs wait for, by name, after ``after``."""
         if not self.limited:
             return _waited_for(tx, after, limit)
-        rows = tx.all(
+        waits_for = tx.column(
             f"select distinct p.waits_for from {self._waited} where p.waits_for > ? and p.waits_for like 'lock:%'"
             f"{self._waiter} order by p.waits_for limit ?",
             (f"lock:{after}", *self._args, limit),
         )
-        return [name[5:] for (name,) in rows]
+        return [lock.removeprefix("lock:") for lock in waits_for]
 
     def waiting(self, tx: Tx, name: str) -> int:
         """Return how many visible jobs wait for a lock."""
@@ -222,10 +208,8 @@ class _VisibleLocks:
 
     def includes(self, tx: Tx, name: str) -> bool:
         """Return whether a visible job has the lock or waits for it."""
-        owner = tx.value(
-            f"select 1 from {self._owned} where l.name = ?{self._owner} limit 1", (name, *self._args)
-        )
-        return owner is not None or self.waiting(tx, name) > 0
+        owned = f"select 1 from {self._owned} where l.name = ?{self._owner} limit 1"
+        return tx.exists(owned, (name, *self._args)) or self.waiting(tx, name) > 0
 
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLocks) -> list[LockInfo]:
@@ -277,7 +261,7 @@ def _until(fence: int | None) -> str:
 def _no_owner(tx: Tx, name: str, job_id: int | None, owners: Sequence[int]) -> str:
     """Return why a lock cannot be freed: which other jobs have it, or names that are similar."""
     if owners:
-        have = f"{', '.join(map(str, owners[:_NAMED]))} {'has' if len(owners) == 1 else 'have'}"
+        have = f"{first_of(map(str, owners), _NAMED)} {'has' if len(owners) == 1 else 'have'}"
         return f"job {job_id} does not have the lock {name!r}: job {have} it; leave out the job, or name that one"
     names = _VisibleLocks(None).held(tx, "", _SIMILAR)
     return f"no job has the lock {name!r}{did_you_mean(name, names)}; 'spinney locks' lists the locks"
