@@ -15,10 +15,9 @@ from spinney.model.access import Rights, Role
 from spinney.model.errors import BadLogin, NoSuch, Refused
 from spinney.model.rights.accounts import Identity, Token, User, rights_in, rights_text
 from spinney.model.rights.actor import Actor
-from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, insert
+from spinney.store.sql.records import RowMap, insert, require_name
 from spinney.store.sql.session import SqlPart
 
 SEEN_EVERY_US = 60_000_000
@@ -233,10 +232,8 @@ def any_user(tx: Tx) -> bool:
 
 def require(tx: Tx, name: str) -> User:
     """Return the user of that name. Raises NoSuch, with the name that was probably meant."""
-    user = _find(tx, name)
-    if user is None:
-        names = tx.column("select name from users")
-        raise NoSuch(no_such("user", name, names, "spinney user list"))
+    require_name(tx, "users", "user", name)
+    (user,) = _USERS.all(tx, "where name = ?", (name,))
     return user
 
 
@@ -290,8 +287,8 @@ def _require_another_admin(tx: Tx, user: User) -> None:
     """Raise Refused when this user is the only one who could create another admin without limits."""
     if user.disabled or not _is_full_admin(user.rights):
         return
-    others = tx.all("select rights from users where name <> ? and disabled = 0", (user.name,))
-    if not any(_is_full_admin(rights_in(text)) for (text,) in others):
+    others = tx.column("select rights from users where name <> ? and disabled = 0", (user.name,))
+    if not any(_is_full_admin(rights_in(text)) for text in others):
         raise Refused(
             f"{user.name} is the only admin without limits; make another first, with 'spinney user add NAME --role "
             f"admin' or 'spinney user set NAME --role admin'"

@@ -188,7 +188,7 @@ class SqlBulk:
                 queues = None if within is None else within.queues
                 return {q for q in self._session.registry.queue_names() if queues is None or q in queues}
             if kind == "node":
-                return {name for (name,) in tx.all("select distinct name from nodes")}
+                return tx.column("select distinct name from nodes")
             if kind not in ("collection", "submitter"):
                 raise ValueError(kind)
             if within is not None and not within.everywhere:

@@ -175,7 +175,7 @@ def _require_room(target: Database, token: str) -> None:
 def _table_with_rows(tx: Tx) -> str | None:
     """Return a table that has rows although there should be none yet; None: there is none."""
     for table in _tables():
-        if table.name not in _COPIED_ROWS and tx.value(f"select 1 from {table.name} limit 1"):
+        if table.name not in _COPIED_ROWS and tx.exists(f"select 1 from {table.name} limit 1"):
             return table.name
     return None
 

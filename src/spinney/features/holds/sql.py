@@ -169,13 +169,13 @@ class SqlHolds:
             if last <= after:
                 return last, []
             condition, binds = hold_coverage.clause(w for w in self._registry.holds.wide if w.hold.id > after)
-            rows_ = tx.all(
+            fences = tx.column(
                 f"select l.fence from leases l join jobs on jobs.id = l.job_id where l.node_id = ? and ({condition} "
                 "or exists (select 1 from holds h where h.scope = 'job' and h.name = cast(jobs.id as text) "
                 "and h.id > ?))",
                 (node_id, *binds, after),
             )
-            return last, [fence for (fence,) in rows_]
+            return last, fences
 
     # --- sweeping -------------------------------------------------------------------------
 

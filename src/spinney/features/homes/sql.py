@@ -118,9 +118,7 @@ class SqlHomes(SqlPart):
             home = self._session.registry.homes.by_id.get(home_id)
             if home is None or home.given_up:
                 raise Refused("that folder root was released already; 'spinney audit' shows by whom")
-            active = [
-                n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))
-            ]
+            active = tx.column("select name from nodes where home = ? and state <> 'left'", (home_id,))
             if active:
                 raise Refused(
                     f"nodes run on {home}: {first_of(active, _NAMED)}; end such a node with SIGTERM, or, when "

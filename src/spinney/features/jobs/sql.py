@@ -82,8 +82,8 @@ class SqlJobLists(SqlPart):
             )
             values = [now_us] * expression.count("?")
             listed = orjson.dumps(newest[:SORTED_MAX]).decode()
-            rows = tx.all(sql, [*values, listed, limit, offset])
-        return SortedIds(ids=[job_id for (job_id,) in rows], partial=len(newest) > SORTED_MAX or until > 1)
+            ids = tx.column(sql, [*values, listed, limit, offset])
+        return SortedIds(ids=ids, partial=len(newest) > SORTED_MAX or until > 1)
 
     def names(self, kind: str) -> list[str]:
         """Return the first values, by name, that all jobs have as ``collection`` or ``submitter``, at

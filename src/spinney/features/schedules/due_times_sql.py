@@ -82,24 +82,21 @@ class ScheduleStep:
         job has settled, with any other policy all, since the policy was changed after they were
         queued."""
         one_by_one = self.schedule.overlap is Overlap.QUEUE
-        waiting = self.tx.all(
+        waiting = self.tx.column(
             "select nominal_us from schedule_runs where schedule = ? and outcome = 'queued' "
             "order by nominal_us limit ?",
             (self.schedule.name, 1 if one_by_one else STEP),
         )
         if not (one_by_one and self._busy):
-            for (at_us,) in waiting:
+            for at_us in waiting:
                 self._decide(at_us)
 
     def _decided(self, times: list[int]) -> set[int]:
         """Return those of these times that are decided already, by a node whose clock was ahead."""
         if not times:
             return set()
-        rows = self.tx.all(
-            "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?",
-            (self.schedule.name, times[0], times[-1]),
-        )
-        return {at_us for (at_us,) in rows}
+        sql = "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?"
+        return set(self.tx.column(sql, (self.schedule.name, times[0], times[-1])))
 
     def _decide(self, at_us: int) -> None:
         """Decide one due time: it waits or is skipped while the last job is open, is refused when its job cannot be

@@ -46,17 +46,12 @@ class SqlStackRequests(SqlPart):
     def due(self, node_id: int) -> Sequence[int]:
         """Return the fences of attempts of a node whose stacks are requested."""
         with self._session.database.look() as tx:
-            return [
-                fence for (fence,) in tx.all("select fence from stack_requests where node_id = ?", (node_id,))
-            ]
+            return tx.column("select fence from stack_requests where node_id = ?", (node_id,))
 
     def is_due(self, fence: int, *, job_id: int) -> bool:
         """Return whether the node has not answered the request yet."""
         with self._session.database.look() as tx:
-            return (
-                tx.value("select 1 from stack_requests where fence = ? and job_id = ?", (fence, job_id))
-                is not None
-            )
+            return tx.exists("select 1 from stack_requests where fence = ? and job_id = ?", (fence, job_id))
 
     def drop(self, fences: Sequence[int]) -> None:
         """Remove requests that are answered, or whose attempts have ended."""

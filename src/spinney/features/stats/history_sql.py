@@ -166,7 +166,7 @@ class SqlThroughputHistory(SqlPart):
         fronts = [(lane, lowest) for lane, (_, lowest) in pending.items()]
         fronts += [(lane, highest + 1) for lane, (_, highest) in running.items()]
         samples = duration_samples.samples_by_queue(tx, registry, fronts)
-        active = {lane for (lane,) in tx.all("select distinct lane from throughput")} | {*pending, *running}
+        active = {*tx.column("select distinct lane from throughput"), *pending, *running}
         lanes = [registry.lanes[lane] for lane in active if lane in registry.lanes]
         return {NO_LANE: (0, 0, None, None)} | {
             lane.id: (

@@ -68,8 +68,7 @@ class SqlStatistics(SqlPart):
         where, args = filter_queries.conditions(Filter(within=within))
         sql = f"{_TREES} where {' and '.join(['i.state in (?, ?)', *where])} order by jobs.id desc"
         with self._session.look() as tx:
-            rows = tx.all(sql, (latest, State.FAILED, State.ORPHANED, *args))
-        return [job_id for (job_id,) in rows]
+            return tx.column(sql, (latest, State.FAILED, State.ORPHANED, *args))
 
     def waits(self, job_ids: Sequence[int]) -> list[Wait]:
         """Return how long each attempt of these jobs that has ended had waited.

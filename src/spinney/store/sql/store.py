@@ -279,7 +279,7 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobOperations, SqlJobQueri
         if not self.database.keep_out():
             return False
         with self.database.look() as tx:
-            return tx.one("select 1 from nodes where id = ? and state <> 'left'", (node_id,)) is not None
+            return tx.exists("select 1 from nodes where id = ? and state <> 'left'", (node_id,))
 
     def update_node(
         self, node_id: int, *, state: str, beat: int | None = None, died: bool = False, now_us: int

@@ -68,7 +68,7 @@ def _nowhere(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str,
     if not missing:
         return []
     sql = "select job_id from ready where job_id in (select j.value from json_each(?) j)"
-    elsewhere = {job_id for (job_id,) in check.tx.all(sql, (list_text([row["id"] for row in missing]),))}
+    elsewhere = set(check.tx.column(sql, (list_text([row["id"] for row in missing]),)))
     return [row for row in missing if row["id"] not in elsewhere]
 
 
@@ -131,7 +131,7 @@ def _end_lease(repair: RepairContext, facts: Facts) -> None:
     """Take a lease away. A job that is pending is then placed, since nothing else would put it into
     ``ready``."""
     repair.take_lease(facts["job_id"], facts["fence"])
-    if repair.tx.value("select 1 from jobs where id = ? and state = 'pending'", (facts["job_id"],)):
+    if repair.tx.exists("select 1 from jobs where id = ? and state = 'pending'", (facts["job_id"],)):
         repair.place(facts["job_id"])
 
 

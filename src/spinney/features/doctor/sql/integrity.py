@@ -42,10 +42,7 @@ def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
 
     def find(session: Session) -> Iterator[Facts]:
         with session.database.look() as tx:
-            tables = [
-                name
-                for (name,) in tx.all("select name from sqlite_master where type = 'table' order by name")
-            ]
+            tables = tx.column("select name from sqlite_master where type = 'table' order by name")
         for table in tables:
             try:
                 with session.database.look() as tx:

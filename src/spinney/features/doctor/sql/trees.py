@@ -91,7 +91,7 @@ def _unlist_child(repair: RepairContext, facts: Facts) -> None:
         "delete from children_left where parent_id = ? and bad = ? and child_id = ?",
         (facts["parent_id"], facts["bad"], facts["child_id"]),
     )
-    if tx.value("select 1 from jobs where id = ?", (facts["parent_id"],)):
+    if tx.exists("select 1 from jobs where id = ?", (facts["parent_id"],)):
         repair.cascade.parent_changed(facts["parent_id"])
 
 

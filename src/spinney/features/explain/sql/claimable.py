@@ -208,14 +208,11 @@ class Claimable(Case):
             return None
         lanes = self.registry.lanes_of(queue.name)
         held = self._slots_held(lanes)
-        waiting = {
-            share
-            for (share,) in self.tx.all(
-                "select distinct share from ready where lane in (select j.value from json_each(?) j) limit ?",
-                (lanes, COUNTED),
-            )
-        }
-        most = quota(nodes.slots_serving(self.tx, queue), len(waiting | set(held)))
+        waiting = self.tx.column(
+            "select distinct share from ready where lane in (select j.value from json_each(?) j) limit ?",
+            (lanes, COUNTED),
+        )
+        most = quota(nodes.slots_serving(self.tx, queue), len({*waiting, *held}))
         mine = held[self.row.share]
         if mine < most:
             return None

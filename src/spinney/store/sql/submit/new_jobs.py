@@ -25,6 +25,7 @@ from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
 from spinney.model.values import lock_names, names
+from spinney.model.values.hints import first_of
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -166,9 +167,8 @@ def _circle(numbers: Sequence[int]) -> str:
     """Return the sentence about jobs that wait for each other. ``numbers``: as CycleError has them, where each job is
     needed by the one behind it, and the last is the first again."""
     pairs = [f"job {needed_by} needs job {needed}" for needed, needed_by in pairwise(numbers)][::-1]
-    more = ["and so on"] if len(pairs) > _PAIRS_MAX else []
-    shown = ", ".join(pairs[:_PAIRS_MAX] + more)
-    return f"jobs of this call, by their numbers in it, would wait for each other: {shown}; take out one need"
+    named = first_of(pairs, _PAIRS_MAX)
+    return f"jobs of this call, by their numbers in it, would wait for each other: {named}; take out one need"
 
 
 def _require_needable(tx: Tx, need: int, fence: int | None, needed_by: int | None = None) -> None:
