@@ -85,8 +85,22 @@ class SqliteDatabase(Database):
         """See ``Database.write``. The whole transaction is inside the write queue: a process that is killed
         in it leaves the queue by the kernel, and SQLite ignores what it had not committed."""
         writer, write_queue = self._open_writer()
-        self._begin(writer, write_queue, durable, late=awaited or not durable, urgent=urgent)
+
+        def begin() -> None:
+            self._tune(
+                writer, durable, late=awaited or not durable
+            )  # before its turn, for which others may wait
+            write_queue.enter(urgent=urgent)
+            try:
+                if write_queue.kept_out():
+                    raise sqlite3.OperationalError("locked by a node that is to beat first")
+                writer.execute("begin immediate")
+            except BaseException:
+                write_queue.leave()  # others may be able to begin
+                raise
+
         try:
+            self._insist(begin)
             try:
                 yield SqliteTx(writer)
                 writer.execute("commit")
@@ -99,30 +113,6 @@ class SqliteDatabase(Database):
         finally:
             write_queue.leave()
 
-    def _begin(
-        self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool, urgent: bool
-    ) -> None:
-        """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
-        between two tries, because others may be able to."""
-        patience = None
-        while True:
-            begun = False
-            try:
-                self._tune(writer, durable, late=late)  # before its turn, for which others may wait
-                write_queue.enter(urgent=urgent)
-                if not write_queue.kept_out():
-                    writer.execute("begin immediate")
-                    begun = True
-                    return
-            except sqlite3.Error as error:
-                if not is_locked(error):
-                    raise explanation(self.path, error) from error
-            finally:
-                if not begun:
-                    write_queue.leave()
-            patience = patience or self._lock_wait()
-            patience.step()
-
     def _insist(self, call: Callable[[], T]) -> T:
         """Call this again until no other program has the file locked, and return its result."""
         patience = None
@@ -132,11 +122,8 @@ class SqliteDatabase(Database):
             except sqlite3.OperationalError as error:
                 if not is_locked(error):
                     raise
-            patience = patience or self._lock_wait()
+            patience = patience or LockWait(self.path, self._patience_s, self.tell_after_s, self._on_wait)
             patience.step()
-
-    def _lock_wait(self) -> LockWait:
-        return LockWait(self.path, self._patience_s, self.tell_after_s, self._on_wait)
 
     def keep_out(self) -> bool:
         _, write_queue = self._open_writer()
