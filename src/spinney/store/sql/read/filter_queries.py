@@ -181,17 +181,30 @@ def conditions(job_filter: Filter) -> Conditions:
     for column in ("type", "queue", "stage", "collection", "submitter"):
         if (value := getattr(job_filter, column)) is not None:
             say(f"jobs.{column} || '' = ?", value)
-    _say_place(job_filter, say)
-    if job_filter.ids is not None:
-        say("jobs.id in (select j.value from json_each(?) j)", list_text(job_filter.ids))
-    for condition, at_us in (
+    for condition, value in (
+        ("jobs.parent_id + 0 = ?", job_filter.parent_id),
+        ("jobs.root_id + 0 = ?", job_filter.root_id),
         ("jobs.created_us < ?", job_filter.created_before_us),
         ("jobs.created_us >= ?", job_filter.created_after_us),
         ("jobs.settled_us > ?", job_filter.settled_after_us),
         ("jobs.settled_us < ?", job_filter.settled_before_us),
+        (
+            "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
+            job_filter.fingerprint,
+        ),
     ):
-        if at_us is not None:
-            say(condition, at_us)
+        if value is not None:
+            say(condition, value)
+    if job_filter.roots_only:
+        say("jobs.parent_id is null")
+    if job_filter.below is not None:
+        say(
+            "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
+            int(job_filter.below.split(".")[0]),
+            *subtree(job_filter.below),
+        )
+    if job_filter.ids is not None:
+        say("jobs.id in (select j.value from json_each(?) j)", list_text(job_filter.ids))
     if job_filter.superseded is not None:
         say(f"jobs.superseded is {'not ' if job_filter.superseded else ''}null")
     if job_filter.within is not None:
@@ -226,22 +239,6 @@ def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
     return f"({' or '.join(terms) or '1 = 0'})", *lists.values()
 
 
-def _say_place(job_filter: Filter, say: Callable[..., None]) -> None:
-    """Add the conditions on the job's place in its tree."""
-    if job_filter.roots_only:
-        say("jobs.parent_id is null")
-    if job_filter.parent_id is not None:
-        say("jobs.parent_id + 0 = ?", job_filter.parent_id)
-    if job_filter.root_id is not None:
-        say("jobs.root_id + 0 = ?", job_filter.root_id)
-    if job_filter.below is not None:
-        say(
-            "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
-            int(job_filter.below.split(".")[0]),
-            *subtree(job_filter.below),
-        )
-
-
 def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
     """Add the conditions on rows of other tables that belong to the job."""
     if job_filter.node is not None:
@@ -258,11 +255,6 @@ def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
         say(
             f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
             pattern,
-        )
-    if job_filter.fingerprint is not None:
-        say(
-            "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
-            job_filter.fingerprint,
         )
     if job_filter.has_own_hold:
         say(
