@@ -21,7 +21,8 @@ from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.session import SqlPart
 
 _ENTRIES = RowMap(AuditEntry, "audit")
-_COLUMNS = f"{_ENTRIES.columns}, link"
+_BEYOND = 2**62
+"""Greater than every number of an entry."""
 _LAST = "select seq, link from audit where seq = (select max(seq) from audit)"
 _PAGE = 5_000
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -71,13 +72,8 @@ class SqlAudit(SqlPart):
     ) -> Sequence[tuple[AuditEntry, str]]:
         """Return entries with their links, by number, after ``after``; with ``newest`` in descending order, from below
         ``after`` (0: from the last). ``verb``, ``by``: only such entries."""
-        where, order = _SIDES[newest]
         with self._session.look() as tx:
-            rows = tx.all(
-                f"select {_COLUMNS} from audit where {where} and {_SUCH} order by seq {order} limit ?",
-                (after, after, verb, verb, by, by, limit),
-            )
-        return [_entry(row) for row in rows]
+            return _entries(tx, "", after, limit, newest, verb, by)
 
     def calls(
         self,
@@ -90,16 +86,13 @@ class SqlAudit(SqlPart):
     ) -> Sequence[AuditCall]:
         """Return entries as ``entries`` does, but with the steps of each call combined, by the number of its first
         entry."""
-        where, order = _SIDES[newest]
+        # The first entry of each call and verb; a call may have entries of several verbs.
+        first = (
+            "and not exists (select 1 from audit b where b.call = audit.call and b.seq < audit.seq "
+            "and b.verb = audit.verb)"
+        )
         with self._session.look() as tx:
-            # The first entry of each call and verb; a call may have entries of several verbs.
-            rows = tx.all(
-                f"select {_COLUMNS} from audit where {where} and {_SUCH} and not exists (select 1 from audit b "
-                "where b.call = audit.call and b.seq < audit.seq and b.verb = audit.verb) "
-                f"order by seq {order} limit ?",
-                (after, after, verb, verb, by, by, limit),
-            )
-            firsts = [entry for entry, _ in map(_entry, rows)]
+            firsts = [entry for entry, _ in _entries(tx, first, after, limit, newest, verb, by)]
             steps = tx.all(
                 "select call, verb, max(seq), max(at_us), sum(count), count(*) from audit "
                 "where call in (select j.value from json_each(?) /* text */ j) group by call, verb",
@@ -179,10 +172,20 @@ def _compare(proven: tuple[int, str] | None, seq: int, link: str) -> None:
         )
 
 
-# ``after`` is bound twice in each, because not all databases have named parameters.
-_SIDES = {True: ("(? = 0 or seq < ?)", "desc"), False: ("(seq > ? and seq > ?)", "asc")}
-"""By ``newest``: the condition and the order of the entries."""
-_SUCH = "(cast(? as text) is null or verb = ?) and (cast(? as text) is null or by = ?)"
+def _entries(
+    tx: Tx, condition: str, after: int, limit: int, newest: bool, verb: str | None, by: str | None
+) -> list[tuple[AuditEntry, str]]:
+    """Return such entries with their links; see ``SqlAudit.entries``."""
+    if newest:
+        side, order, after = "<", "desc", after or _BEYOND
+    else:
+        side, order = ">", "asc"
+    rows = tx.all(
+        f"select {_ENTRIES.columns}, link from audit where seq {side} ?1 and (cast(?2 as text) is null or verb = ?2) "
+        f"and (cast(?3 as text) is null or by = ?3) {condition} order by seq {order} limit ?4",
+        (after, verb, by, limit),
+    )
+    return [(_ENTRIES.read(row), row[-1]) for row in rows]
 
 
 def _call(first: AuditEntry, last: int, until_us: int, count: int, steps: int) -> AuditCall:
@@ -199,10 +202,6 @@ def _call(first: AuditEntry, last: int, until_us: int, count: int, steps: int) -
         reason=first.reason,
         call=first.call,
     )
-
-
-def _entry(row: Sequence[Any]) -> tuple[AuditEntry, str]:
-    return _ENTRIES.read(row), row[-1]
 
 
 def _parsed(head: str | None) -> tuple[int, str] | None:
