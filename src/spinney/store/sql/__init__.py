@@ -29,7 +29,7 @@ running attempt spawns are there, too, until the transaction that records its st
 ``submit``       new jobs
 ``claim``        which jobs a node gets
 ``record``       the outcomes of attempts
-``recover``      the leader, housekeeping, and lost commits
+``recover``      the leader, and housekeeping
 ``store``        the contract, made of all these; it imports a feature's part when that is first used
 
 Specified by ``tests/contract`` (on SQLite and PostgreSQL alike) and ``tests/store``.

@@ -229,10 +229,24 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobOperations, SqlJobQueri
         return left
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
-        from spinney.store.sql.recover import reconciliation
-
+        """See ``Kernel.reconcile``. It runs in a write transaction, which waits for the one in doubt: that one has been
+        committed by then, or never will be. An attempt that has ended is in ``attempts``, or, as the final one of a
+        plain job, in its row in ``jobs``. Both are looked up by job and compared by fence, because neither has an index
+        on fences."""
+        jobs = list_text([r.job_id for r in records])
         with self._write(durable=False) as tx:
-            return reconciliation.reconcile(tx, node_id, records)
+            ended = {
+                *tx.all(
+                    "select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value",
+                    (jobs,),
+                ),
+                *tx.all(
+                    "select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,)
+                ),
+            }
+            leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
+        recorded = frozenset(r.fence for r in records if (r.job_id, r.fence) in ended)
+        return Reconciliation(leased=leased, recorded=recorded)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
         """See ``Kernel.started``. It is synced: of a type that must not run twice unasked, the mark decides

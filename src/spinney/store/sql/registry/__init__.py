@@ -1,7 +1,6 @@
 """The registry is each process's cache of what is declared and set, with the rules that every transaction needs of it.
 
 ``registry``        job types, queues and lanes, read again only when another process has changed them
-``former_secrets``  secrets that a job type has no more, but its earlier jobs have
 ``nodes``           nodes: joining, heartbeats, what they may claim, and the leases of a dead one
 ``homes``           folder roots of hosts, where folders are local, and which of them has a job's folder
 ``capacities``      capacities of locks

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from spinney.define.params.redaction import has_secrets, secret_paths
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.queue_selection import may_serve
 from spinney.model.settings.capacities import NONE, LockCapacity
@@ -23,7 +24,7 @@ from spinney.model.settings.webhooks import Webhook
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, known_type
 from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.registry import capacities, former_secrets, hold_coverage, homes, nodes
+from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
 from spinney.store.sql.registry.webhook_events import Subscription
 
@@ -266,7 +267,7 @@ class Registry:
         would get another order or sharing."""
         changed = capacities.declare(tx, locks)
         for declared in types:
-            spec = former_secrets.carried_on(self.types.get(declared.name), declared)
+            spec = _with_former_secrets(self.types.get(declared.name), declared)
             if self.types.get(spec.name) != spec:
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
@@ -349,6 +350,19 @@ def _readable(table: str, name: str) -> Iterator[None]:
 _AGAIN = {
     "queue_settings": "set it again with 'spinney queue NAME'",
 }
+
+
+def _with_former_secrets(stored: TypeSpec | None, declared: TypeSpec) -> TypeSpec:
+    """Return the declaration with the secrets of the stored one that it does not have itself, and with those that the
+    stored one has from declarations before it.
+
+    A parameter that is declared secret again leaves the list. The order is fixed, so that a declaration that
+    changes nothing equals the stored one, and no process has to read its registry again."""
+    if stored is None or not (stored.former_secrets or has_secrets(stored.schema)):
+        return declared
+    former = {*stored.former_secrets, *declared.former_secrets, *secret_paths(stored.schema)}
+    former -= {*secret_paths(declared.schema)}
+    return replace(declared, former_secrets=tuple(sorted(former, key=repr)))
 
 
 def _put(tx: Tx, table: str, name: str, value: object) -> None:
