@@ -34,7 +34,7 @@ from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import children, failures, hold_moves, placement, regrowth
+from spinney.store.sql.transitions import failures, hold_moves, placement, regrowth
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 # In characters; a longer message of an attempt is cut.
@@ -321,9 +321,9 @@ class Recorder:
 
         A child that has settled again by now is recognized by an attempt of its own since; one that was opened and
         settled without any (it was cancelled, say) makes no report outdated."""
-        spawn_stages = children.older_stages_with_open(self.tx, row)
+        spawn_stages = placement.older_stages_with_open(self.tx, row)
         if not lease.plain:  # as that of a job of which a child was opened again
-            spawn_stages += children.older_stages_run_since(self.tx, row, lease.fence)
+            spawn_stages += placement.older_stages_run_since(self.tx, row, lease.fence)
         for spawn_stage in dict.fromkeys(spawn_stages):
             regrowth.supersede_again(self.tx, row, spec, spawn_stage)
 

@@ -2,7 +2,6 @@
 
 ``placement``       the state of an open job: one rule for new, returned, woken, released and reopened ones
 ``cascades``        the effects of a job's change on its parent, its dependants, locks and the serial order
-``children``        the children of a job by the stages that spawned them: open ones, failed ones
 ``regrowth``        ancestors and dependants that continue because a job was opened again
 ``locks``           locks and their amounts: who has them, who gets them
 ``lock_waiters``    the queue of jobs that wait for a lock

@@ -22,7 +22,7 @@ from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
-from spinney.store.sql.transitions import children, deadlocks, locks, placement
+from spinney.store.sql.transitions import deadlocks, locks, placement
 from spinney.store.sql.transitions.placement import Placement
 
 log = logging.getLogger(__name__)
@@ -159,14 +159,14 @@ class Cascade(Placement):
             return
         still_open, broken = placement.needs_left(tx, row.id)
         if broken is not None:
-            message = f"job {broken[0]}, which it needs, {children.ending(broken[1])}"
+            message = f"job {broken[0]}, which it needs, {placement.ending(broken[1])}"
             self.fail(row, message, because="needs", leased=leased)
         elif still_open:
             self._stand_aside(row, "needs", "for jobs that it needs", leased=leased)
-        elif children.older_open(self.tx, row):
+        elif placement.older_open(self.tx, row):
             self.wait_for_children(row, leased=leased)
-        elif self._is_strict(row) and (bad := children.older_bad(self.tx, row)) is not None:
-            self.fail(row, children.because_of(tx, bad), because="children", leased=leased)
+        elif self._is_strict(row) and (bad := placement.older_bad(self.tx, row)) is not None:
+            self.fail(row, placement.because_of(tx, bad), because="children", leased=leased)
         elif self.is_serial(row) and not self._first_in_line(row):
             # An earlier job may wait for locks that it keeps over stages; it takes them again.
             self.free_locks(row.id, None)
@@ -306,7 +306,7 @@ class Cascade(Placement):
         strict = self._is_strict(row)
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
-            reason = cancel_reason or children.because_of(tx, bad)
+            reason = cancel_reason or placement.because_of(tx, bad)
             state = State.CANCELLED if cancel_reason else State.FAILED
             self.settle(
                 row, state, reason=reason, because=None if cancel_reason else "children", leased=leased

@@ -36,14 +36,13 @@ def first_waiting(tx: Tx, registry: Registry, name: str, only: int | None = None
     ``like 'lock:%'`` repeats the condition of the partial index ``inactive_jobs_by_lock``, which has the
     order of the queue: without it neither planner would use the index."""
     condition, binds = ("", ()) if only is None else ("and p.job_id = ? ", (only,))
-    return _waiter(
-        tx.one(
-            f"select {_COLUMNS} from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' {condition}"
-            f"and exists (select 1 from jobs where jobs.id = p.job_id{_reachable(registry)}) "
-            "order by p.priority, p.job_id limit 1",
-            (f"lock:{name}", *binds),
-        )
+    first = tx.one(
+        f"select {_COLUMNS} from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' {condition}"
+        f"and exists (select 1 from jobs where jobs.id = p.job_id{_reachable(registry)}) "
+        "order by p.priority, p.job_id limit 1",
+        (f"lock:{name}", *binds),
     )
+    return None if first is None else Waiter(*first)
 
 
 def with_some(tx: Tx, registry: Registry, name: str) -> list[Waiter]:
@@ -51,35 +50,29 @@ def with_some(tx: Tx, registry: Registry, name: str) -> list[Waiter]:
     of the lock until they settle and want more, or are below one that does. Where very many keep some of it, not all
     are returned."""
     waits_for = f"lock:{name}"
-    own = tx.one(
+    rows = tx.all(
         f"select {_COLUMNS} from {_KEEPERS} k join inactive_jobs p on p.job_id = k.job_id where p.waits_for = ? "
         f"and exists (select 1 from jobs where jobs.id = p.job_id{_reachable(registry)}) "
         "order by p.priority, p.job_id limit 1",
         (name, KEEPERS_LOOKED_AT, waits_for),
     )
-    waiters = [_waiter(own)]
     for root_id, lineage in tx.all(
         f"select o.root_id, o.lineage from {_KEEPERS} k join jobs o on o.id = k.job_id where exists "
         "(select 1 from children_left c where c.parent_id = k.job_id and c.bad = 0) limit ?",
         (name, KEEPERS_LOOKED_AT, TREES_LOOKED_AT),
     ):
         start, until = subtree(lineage)
-        below = tx.one(
+        rows += tx.all(
             f"select {_COLUMNS} from jobs join inactive_jobs p on p.job_id = jobs.id where jobs.parent_id is not null "
             "and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? and p.waits_for = ?"
             f"{_reachable(registry)} limit 1",
             (root_id, start, until, waits_for),
         )
-        waiters.append(_waiter(below))
-    return [waiter for waiter in waiters if waiter is not None]
+    return [Waiter(*row) for row in rows]
 
 
 _COLUMNS = "p.job_id, p.priority, coalesce(p.wants_amount, 1), p.wants_capacity"
 _KEEPERS = "(select job_id from locks where name = ? and fence is null order by job_id limit ?)"
-
-
-def _waiter(row: tuple[int, int, int, int | None] | None) -> Waiter | None:
-    return None if row is None else Waiter(*row)
 
 
 def _reachable(registry: Registry) -> str:

@@ -78,7 +78,7 @@ class Regrowth:
                 self.cascade.place(parent)
                 parent = job_rows.find(self.tx, parent.id)
             elif parent.state is State.PENDING:
-                # Its attempt may report what was; the record looks for that (``children.older_stages_run_since``).
+                # Its attempt may report what was; the record looks for that (``placement.older_stages_run_since``).
                 self.tx.run("update leases set plain = ? where job_id = ?", (False, parent.id))
             if parent.state is State.WAITING and job_rows.waits_for(self.tx, parent.id) == "children":
                 self._report_again(parent, spawn_stage)
