@@ -2,6 +2,7 @@
 
 ``submissions``   the calls that create jobs, each in one transaction or, where it is long, in steps
 ``new_jobs``      a submission resolved and checked, and its rows written
+``needs``         the needs of a call, checked
 ``job_inserts``   the rows of jobs that differ in id and parameters alone, by one statement
 ``spawns``        the jobs that a running attempt creates
 ``staging``       calls that are written in steps, and hidden until they are published

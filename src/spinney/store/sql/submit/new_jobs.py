@@ -5,27 +5,23 @@ hides them; publishing is one small transaction, after which the jobs are accept
 rows follow in steps. A ``plain`` job (no key, need, time; no serial tree) is written by set
 statements; the others are placed one by one (``cascades.Cascade.place``).
 
-The steps of a call are: ``plan`` resolves each submission and checks it without its rows, ``check_needs``
-looks at needs over the whole call, ids are taken in one block, ``write_run`` writes the rows, and
-``put_in_place`` makes the jobs claimable or waiting. The ids of a call are consecutive, in its order: a need
-``-k`` is the k-th of them.
+The steps of a call are: ``plan`` resolves each submission and checks it without its rows, ``needs.check`` looks at
+needs over the whole call, ids are taken in one block, ``write_run`` writes the rows, and ``put_in_place`` makes the
+jobs claimable or waiting. The ids of a call are consecutive, in its order: a need ``-k`` is the k-th of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from typing import Any
 
 import orjson
 
 from spinney.model import lineage as lineages
-from spinney.model.errors import Cycle, NoSuchJob, Refused, UsageError
+from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
 from spinney.model.values import lock_names, names
-from spinney.model.values.hints import first_of
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -40,8 +36,6 @@ STEP = 2_000
 """How many plain rows one transaction writes: about 15 ms on a machine with a fast disk."""
 SPECIAL_STEP = 300
 """How many rows are placed one by one in one transaction: about as long."""
-_PAIRS_MAX = 10
-"""How many needs of a circle a message names: thousands of jobs may wait for each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,86 +124,6 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
             values = orjson.loads(params)
             for template in templates:
                 lock_names.render(template, values)
-
-
-def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int | None = None) -> None:
-    """Check that every need exists (in the store, in this call, or among the jobs that the attempt of this fence
-    spawns), and that there is no cycle. Raises NoSuchJob, Cycle, and UsageError for a need that points behind the jobs
-    of the call."""
-    if not any(p.submission.needs for p in plans):
-        return
-    total = sum(len(p.submission.params) for p in plans)
-    graph: dict[int, set[int]] = {}
-    waits_for_parent = _who_waits_for(tx, parent.row) if parent else set()
-    for number, needs in _numbered_needs(plans):
-        for need in needs:
-            if need < 0:
-                if -need > total:
-                    raise UsageError(
-                        f"job {number} of this call has the need {need}, which points behind the last job of the call, "
-                        f"number {total}; -k is the k-th job of the call"
-                    )
-                graph.setdefault(number, set()).add(-need)
-            elif need in waits_for_parent:
-                raise Cycle(
-                    f"job {need} waits for the new job's parent, so that both would wait for ever; "
-                    f"take {need} out of its needs"
-                )
-            else:
-                _require_needable(tx, need, fence, number if total > 1 else None)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        raise Cycle(_circle(error.args[1])) from error
-
-
-def _circle(numbers: Sequence[int]) -> str:
-    """Return the sentence about jobs that wait for each other. ``numbers``: as CycleError has them, where each job is
-    needed by the one behind it, and the last is the first again."""
-    pairs = [f"job {needed_by} needs job {needed}" for needed, needed_by in pairwise(numbers)][::-1]
-    named = first_of(pairs, _PAIRS_MAX)
-    return f"jobs of this call, by their numbers in it, would wait for each other: {named}; take out one need"
-
-
-def _require_needable(tx: Tx, need: int, fence: int | None, needed_by: int | None = None) -> None:
-    """Raise NoSuchJob unless the job exists, or will be created by the same stage. ``needed_by``: the number of the
-    job of a call of many."""
-    if job_rows.is_hidden(tx, need):
-        exists = fence is not None and tx.exists(
-            "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
-        )
-    else:
-        state = tx.value("select state from jobs where id = ?", (need,))
-        exists = state is not None and state != State.DELETED
-    if not exists:
-        raise NoSuchJob(need, needed_by=needed_by)
-
-
-def _numbered_needs(plans: Sequence[Plan]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return (number within the call from 1, needs) of each job that has needs."""
-    numbered, number = [], 0
-    for p in plans:
-        for _ in p.submission.params:
-            number += 1
-            if p.submission.needs:
-                numbered.append((number, p.submission.needs))
-    return numbered
-
-
-def _who_waits_for(tx: Tx, row: Row) -> set[int]:
-    """Return the job and all jobs that wait for it, through needs and parents."""
-    waiting: set[int] = set()
-    todo = [row.id]
-    while todo:
-        job_id = todo.pop()
-        if job_id in waiting:
-            continue
-        waiting.add(job_id)
-        todo += tx.column("select job_id from needs where need_id = ?", (job_id,))
-        parent = tx.value("select parent_id from jobs where id = ?", (job_id,))
-        if parent is not None:
-            todo.append(parent)
-    return waiting
 
 
 def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
@@ -472,14 +386,6 @@ def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step:
             parts.append(Run(plan=p, share=share, ids=ids, offset=offset))
         start += count
     return parts
-
-
-def require_needs(tx: Tx, run: Run, fence: int | None) -> None:
-    """Raise NoSuchJob for a need that was deleted after the call was checked, in an earlier transaction: a deletion
-    removes only those rows of ``needs`` that are there. ``fence``: of the attempt that makes the call, if one does."""
-    for need in run.plan.submission.needs:
-        if need > 0:
-            _require_needable(tx, need, fence)
 
 
 def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:

@@ -17,7 +17,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.submit import new_jobs, staging
+from spinney.store.sql.submit import needs, new_jobs, staging
 from spinney.store.sql.submit.new_jobs import Parent, Plan
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.attempts import require_lease
@@ -75,7 +75,7 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner
     if len({bool(s.keys) for s in submissions}) > 1:
         raise Refused("a stage makes jobs with keys and jobs without in separate calls; split this one")
     resolved = [_plan(registry, s, spawner) for s in submissions]
-    new_jobs.check_needs(tx, resolved, spawner.parent, spawner.fence)
+    needs.check(tx, resolved, spawner.parent, spawner.fence)
     for need in {need for plan in resolved if plan.submission.keys for need in plan.submission.needs}:
         if need > 0 and job_rows.is_hidden(tx, need):
             raise Refused(

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from spinney.model.errors import Refused
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.submit import new_jobs
+from spinney.store.sql.submit import needs, new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
 from spinney.store.sql.transitions.attempts import require_lease
 
@@ -62,7 +62,7 @@ def write_steps(
                 _require(tx, first_id, beat_us, before if lightly else None)
                 if attempt is not None:
                     require_lease(tx, *attempt)
-                new_jobs.require_needs(tx, run, attempt and attempt[1])
+                needs.require(tx, run, attempt and attempt[1])
                 new_jobs.write_run(tx, run, now_us, first_id)
                 if attempt is not None and run is todo[-1]:
                     tx.run("update staging set fence = ? where first_id = ?", (attempt[1], first_id))

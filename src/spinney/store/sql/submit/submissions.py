@@ -42,7 +42,7 @@ class SqlSubmissions:
         one is written in steps that are not synced, and published by one that is. A crash before that leaves
         hidden rows, which a sweep drops; after it the jobs are accepted, and any process places those that
         are not in ``ready`` yet."""
-        from spinney.store.sql.submit import idempotency, new_jobs, staging
+        from spinney.store.sql.submit import idempotency, needs, new_jobs, staging
         from spinney.store.sql.transitions.hold_rows import hold_new
 
         write, registry = self.session.write, self.session.registry
@@ -50,7 +50,7 @@ class SqlSubmissions:
             if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
                 return before
             plans = [new_jobs.plan(registry, s) for s in submissions]
-            new_jobs.check_needs(tx, plans, None)
+            needs.check(tx, plans, None)
             total = new_jobs.size(plans)
             if under is not None and total > UNDER_MAX:
                 raise UsageError(
