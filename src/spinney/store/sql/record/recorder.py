@@ -309,7 +309,12 @@ class Recorder:
                 return
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
             return
-        if stage is not None and record.keep and claim_request is not None and not c.is_serial(row):
+        if (
+            stage is not None
+            and record.keep
+            and claim_request is not None
+            and not placement.is_serial(tx, self.registry, row)
+        ):
             self._may_stay.append((row, stage, lease))
             return
         c.proceed(row, leased=True)

@@ -165,9 +165,11 @@ class Cascade(Placement):
             self._stand_aside(row, "needs", "for jobs that it needs", leased=leased)
         elif placement.older_open(self.tx, row):
             self.wait_for_children(row, leased=leased)
-        elif self._is_strict(row) and (bad := placement.older_bad(self.tx, row)) is not None:
+        elif (
+            placement.is_strict(self.registry, row) and (bad := placement.older_bad(self.tx, row)) is not None
+        ):
             self.fail(row, placement.because_of(tx, bad), because="children", leased=leased)
-        elif self.is_serial(row) and not self._first_in_line(row):
+        elif placement.is_serial(tx, self.registry, row) and not self._first_in_line(row):
             # An earlier job may wait for locks that it keeps over stages; it takes them again.
             self.free_locks(row.id, None)
             self.wait(row, "serial", _FOR_ITS_TURN, leased=leased)
@@ -184,12 +186,6 @@ class Cascade(Placement):
         self.to_ready(row)
         if hold_coverage.stands_held(self.tx, row.id):
             self.free_locks(row.id, locks.RESERVED)
-
-    def _is_strict(self, row: Row) -> bool:
-        """Return whether the job may only continue when all its children have completed. So is a job whose
-        type is not registered any more."""
-        spec = self.registry.types.get(row.type)
-        return spec is None or spec.children == "completed"
 
     def fail(
         self,
@@ -303,7 +299,7 @@ class Cascade(Placement):
         cancel_reason = placement.cancel_reason(tx, row)
         spec = self.registry.types.get(row.type)
         stage = row.stage if spec is None else job_rows.next_stage(tx, row.id, spec)
-        strict = self._is_strict(row)
+        strict = placement.is_strict(self.registry, row)
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
             reason = cancel_reason or placement.because_of(tx, bad)
@@ -377,14 +373,6 @@ class Cascade(Placement):
 
     # --- serial order ------------------------------------------------------------------
 
-    def is_serial(self, row: Row) -> bool:
-        """Return whether the job is in a tree whose jobs run one at a time, in the order of their lineages."""
-        if row.parent_id is None:
-            return False
-        root_type = self.tx.value("select type from jobs where id = ?", (row.root_id,))
-        spec = self.registry.types.get(root_type)
-        return spec is not None and spec.serial
-
     def _first_in_line(self, row: Row) -> bool:
         """Add the job to its tree's serial order; return whether it may start now.
 
@@ -398,21 +386,11 @@ class Cascade(Placement):
         line = tx.column(
             "select job_id from serial_order where root_id = ? order by lineage limit 2", (row.root_id,)
         )
-        if line[0] != row.id or self._somebody_runs(row):
+        if line[0] != row.id or placement.another_of_tree_runs(tx, row):
             return False
         if len(line) == 2:
             self._step_back(line[1])
         return True
-
-    def _somebody_runs(self, row: Row) -> bool:
-        """Return whether a later job is running (this one was opened again meanwhile), for which it has to wait."""
-        # By the leases, of which there are no more than slots and jobs ahead; a tree may have any number of
-        # jobs.
-        return self.tx.exists(
-            "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
-            "and (select root_id from jobs where id = l.job_id) = ? limit 1",
-            (row.id, row.root_id),
-        )
 
     def _step_back(self, job_id: int) -> None:
         """Remove a later job from ``ready``, because an earlier one has come."""

@@ -145,6 +145,31 @@ def enter(tx: Tx, registry: Registry, lane_id: int, ids: Sequence[int]) -> None:
     registry.watermarks.entered_among(tx, lane_id, queue, jobs, (listed,))
 
 
+def is_serial(tx: Tx, registry: Registry, row: Row) -> bool:
+    """Return whether the job is in a tree whose jobs run one at a time, in the order of their lineages."""
+    if row.parent_id is None:
+        return False
+    spec = registry.types.get(tx.value("select type from jobs where id = ?", (row.root_id,)))
+    return spec is not None and spec.serial
+
+
+def another_of_tree_runs(tx: Tx, row: Row) -> bool:
+    """Return whether another job of the tree runs, by the leases, of which there are no more than slots and jobs ahead;
+    a tree may have any number of jobs."""
+    return tx.exists(
+        "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
+        "and (select root_id from jobs where id = l.job_id) = ? limit 1",
+        (row.id, row.root_id),
+    )
+
+
+def is_strict(registry: Registry, row: Row) -> bool:
+    """Return whether the job may only continue when all its children have completed. So is a job whose type is not
+    registered any more."""
+    spec = registry.types.get(row.type)
+    return spec is None or spec.children == "completed"
+
+
 def open_children(tx: Tx, job_id: int) -> bool:
     """Return whether a child is still open (also when not all accepted children are placed yet)."""
     return tx.exists(
