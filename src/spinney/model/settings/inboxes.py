@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.settings.schedules import check_options
+from spinney.model.settings.schedules import check_options, one_of
 from spinney.model.values import durations, names
 
 # How long a file must not have changed before it is taken, in seconds, and the longest time that may be set.
@@ -109,12 +109,7 @@ class Inbox:
             raise UsageError(
                 f"{where}: a file rests for 0 to {REST_MOST_S:,.0f} seconds, not {self.rest_s!r}"
             )
-        try:
-            object.__setattr__(self, "duplicates", Duplicates(self.duplicates))
-        except ValueError:
-            raise UsageError(
-                f"{where}: duplicates are one of {', '.join(Duplicates)}, not {self.duplicates!r}"
-            ) from None
+        object.__setattr__(self, "duplicates", one_of(where, "duplicates", Duplicates, self.duplicates))
         check_options(where, self.options)
 
     def to_json(self) -> dict[str, Any]:

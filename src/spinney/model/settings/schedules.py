@@ -97,7 +97,7 @@ class Schedule:
                     f"{where}: an interval has no time zone; leave it out, or give a cron expression"
                 )
         for option, kind in (("overlap", Overlap), ("catch_up", CatchUp)):
-            object.__setattr__(self, option, _one_of(where, option, kind, getattr(self, option)))
+            object.__setattr__(self, option, one_of(where, option, kind, getattr(self, option)))
         if not isinstance(self.params, Mapping):
             kind_ = type(self.params).__name__
             raise UsageError(f"{where}: its parameters must be a mapping of names to values, not {kind_}")
@@ -157,7 +157,7 @@ def _check_every(where: str, every_s: float) -> None:
         )
 
 
-def _one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum:
+def one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum:
     """Return the member of an enumeration for a value or a member. Raises UsageError, which lists them."""
     try:
         return kind(value)
