@@ -1,5 +1,6 @@
 """Entering under a name that somebody has, or has had."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -24,7 +25,7 @@ from spinney.model.states import State
 from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, read_pages
-from spinney.node.lifecycle.takeover import join_cluster, wait_for_name
+from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
 from waiting import until
@@ -61,6 +62,28 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     with pytest.raises(NodeRefused, match="start it again"):
         join_cluster(store, NODE, now_us())
     store.close()
+
+
+async def test_a_start_that_waits_for_another_of_its_name_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def start() -> None:
+        async with startup_lock(tmp_path, "oak"):
+            pass
+
+    # Given a start that is under way
+    async with startup_lock(tmp_path, "oak"):
+        # When another of the same name begins, and the first one is over
+        second = asyncio.create_task(start())
+        await asyncio.sleep(0.5)
+        waits = [*caplog.messages]
+    await second
+    # Then it has said once for what it waited
+    assert len(waits) == 1
+    assert "another start of node oak is under way" in waits[0]
+    assert str(tmp_path / "start-oak.lock") in waits[0]
 
 
 async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_alive(tmp_path: Path) -> None:

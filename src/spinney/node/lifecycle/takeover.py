@@ -10,7 +10,8 @@ Only a proven guard gets the signal to drain: it is the process with the old nod
 old node is on another host, or in another container (whose pids mean other processes), the start is refused while it
 beats.
 
-Starts under one name on one host take a lock, one after another, so that two simultaneous starts see each other.
+Starts under one name on one host take a lock, one after another, so that two simultaneous starts see each other. One
+that has to wait for that says so, because the other may wait for a lease.
 """
 
 import asyncio
@@ -41,12 +42,21 @@ _GAP_S = 0.02
 @asynccontextmanager
 async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
     """Hold the lock by which starts under this name on this host exclude each other."""
-    fd = os.open(run_dir / f"start-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = run_dir / f"start-{name}.lock"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        is_announced = False
         while True:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
+            if not is_announced:
+                is_announced = True
+                log.info(
+                    "another start of node %s is under way (it holds %s); waiting until it is over",
+                    name,
+                    path,
+                )
             await asyncio.sleep(_LOOK_S)
         yield
     finally:
