@@ -2,6 +2,7 @@
 
 import fcntl
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def work(
         command = [sys.executable, "-m", "spinney", "node", application, "--replace"]
         command += ["--name", own, "--slots", str(slots), "--drain", drain]
         command += ["--store", store] if store else []
-        process = subprocess.Popen(command)
+        process = subprocess.Popen(command, env=os.environ | {"SPINNEY_NODE_STARTER": name})
         threading.Thread(target=_stop_with, args=(process, ended), daemon=True).start()
 
         def drain_node(*_: object) -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from spinney.host.standard_streams import ensure_open
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.guard import AWAITED, guard
-from spinney.node.settings import NodeSettings
+from spinney.node.settings import STARTER_VARIABLE, NodeSettings
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
@@ -27,6 +27,7 @@ def become_guard(settings: NodeSettings) -> NoReturn:
     note = os.memfd_create("spinney-settings")
     os.pwrite(note, settings.to_json().encode(), 0)
     os.set_inheritable(note, True)
+    os.environ.pop(STARTER_VARIABLE, None)  # of this node, not of one that a stage starts
     signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     words = [sys.executable, "-m", __name__, str(note), "node", settings.app, settings.name]
     os.execv(sys.executable, words)  # noqa: S606 - a list of arguments, and no shell

@@ -23,6 +23,8 @@ from spinney.model.values.store_urls import is_postgres
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 LOCAL_ADDRESS = "127.0.0.1"
+STARTER_VARIABLE = "SPINNEY_NODE_STARTER"
+"""The environment variable in which a bridge gives its name to the node that it starts."""
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -32,6 +34,10 @@ def _host_name() -> str:
 
 def _cpus() -> int:
     return len(os.sched_getaffinity(0))
+
+
+def _starter() -> str | None:
+    return os.environ.get(STARTER_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,8 @@ class NodeSettings:
     """The collector to which the spans of traced jobs are sent, as ``http://collector:4318/v1/traces``; None: none."""
     log_level: str = "info"
     """The lowest level that is logged: ``debug``, ``info``, ``warning`` or ``error``."""
+    starter: str | None = field(default_factory=_starter)
+    """The bridge that has started the node, and starts it again; None: a person or systemd has started it."""
 
     def __post_init__(self) -> None:
         names.name("node", self.name)

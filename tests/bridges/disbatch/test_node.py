@@ -499,6 +499,24 @@ def test_a_bridge_whose_node_has_died_says_what_to_start(
     assert re.search(rf"^\d{{4}}-\d\d-\d\d [\d:,]+ ERROR spinney.bridges: {own}", node.log(), re.MULTILINE)
 
 
+def test_a_node_of_a_bridge_that_has_ended_by_itself_names_the_bridge(
+    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
+) -> None:
+    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
+    mail = queue(db)
+    node.start()
+    finished(db, node, tasks(db, mail, {}))
+    bridge = node.processes[-1].pid
+    (guard,) = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
+    (supervisor,) = Path(f"/proc/{guard}/task/{guard}/children").read_text().split()
+
+    os.kill(int(supervisor), signal.SIGKILL)
+
+    assert node.processes[-1].wait(DEADLINE_S) == 1
+    assert f"Start the bridge disbatch:{db.name}:oak again by its own command" in node.log()
+    assert "Start it again: spinney node" not in node.log()
+
+
 @pytest.mark.parametrize("name", ["a/b", "../oak", "oak tree", "o" * 300])
 def test_a_name_that_no_node_can_have_is_refused_before_anything_is_written(
     name: str, db: Database, mongo_server: MongoServer, tmp_path: Path

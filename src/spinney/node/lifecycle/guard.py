@@ -134,19 +134,14 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
 
 def _say_how_to_start(settings: NodeSettings) -> None:
     """Print how to start a node again that has ended by itself; it is the last line on the terminal."""
-    words = [
-        "spinney",
-        "node",
-        settings.app,
-        "--name",
-        settings.name,
-        "--store",
-        without_password(settings.store),
-    ]
+    store = without_password(settings.store)
+    command = shlex.join(["spinney", "node", settings.app, "--name", settings.name, "--store", store])
+    again = f"Start it again: {command} (with its other options), or let systemd do it (docs/spinney-node.service)"
+    if settings.starter is not None:
+        again = f"Start the bridge {settings.starter} again by its own command, which starts the node"
     print(  # noqa: T201 - the sentence for the terminal
         f"spinney: node {settings.name} has ended by itself, for the reason above; what it ran goes back to its queue. "
-        f"Start it again: {shlex.join(words)} (with its other options), or let systemd do it "
-        "(docs/spinney-node.service)",
+        f"{again}",
         file=sys.stderr,
     )
 
