@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from spinney.bridges.bridge import Bridge
 from spinney.command_line import resolve_settings
-from spinney.errors import BadName, UsageError
+from spinney.errors import BadName, Refused, UsageError
 from spinney.jobs import names
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ log = logging.getLogger("spinney.bridges")
 
 PATIENCE_S = 60.0
 """How long a takeover waits for the other process, in seconds."""
+WATCH_S = 3.0
+"""For how many seconds a report of another process is watched for; a bridge at work reports each second."""
 _LOOK_S = 0.1
-"""Seconds between two looks for the node that was started."""
+"""Seconds between two looks for the node that was started, and for a report of another process."""
 
 
 def node_name(name: str) -> str:
@@ -67,6 +69,24 @@ def sole(name: str, store: str | None, *, wait: bool) -> Iterator[None]:
                     ) from None
                 time.sleep(0.05)
         yield
+
+
+def require_silent(bridge: Bridge) -> None:
+    """Raise Refused when a process reports under this bridge's name within ``WATCH_S``. It may be one of another host,
+    of which the lock of ``sole`` says nothing."""
+
+    def seen_us() -> int | None:
+        statuses = bridge.control.store.bridges.statuses()
+        return next((each.seen_us for each in statuses if each.name == bridge.foreign.name), None)
+
+    before_us, until_s = seen_us(), time.monotonic() + WATCH_S
+    while time.monotonic() < until_s:
+        time.sleep(_LOOK_S)
+        if seen_us() != before_us:
+            raise Refused(
+                f"the bridge {bridge.foreign.name} has just reported, so it is at work, perhaps on another host; end "
+                "it there, and try again"
+            )
 
 
 def work(

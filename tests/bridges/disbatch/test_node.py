@@ -238,6 +238,24 @@ def test_results_output_and_failures(
     node.spinney("bridge", "check", "nothing", code=2)
 
 
+def test_a_repair_leaves_the_name_to_a_bridge_at_work_on_another_host(
+    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
+) -> None:
+    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
+    mail = queue(db)
+    node.start()
+    finished(db, node, tasks(db, mail, {}))
+    # Another host does not see the lock of this one.
+    (lock,) = tmp_path.rglob(".bridges/*.lock")
+    lock.unlink()
+
+    result = Shell(node.place).call("disbatch", "check", "--repair", "--name", "oak", **node._own)
+
+    assert result.returncode == 1
+    assert f"the bridge disbatch:{db.name}:oak has just reported, so it is at work" in result.stderr
+    assert [task["status"] for task in finished(db, node, tasks(db, mail, {}))] == [1]
+
+
 @pytest.mark.parametrize(
     ("gfs", "sizes", "inline"),
     [

@@ -61,6 +61,7 @@ def check(
     with _bridge(mongo, database, name, settings_file, 0, store) as bridge:
         if repair:
             with process.sole(bridge.foreign.name, store, wait=False):
+                process.require_silent(bridge)
                 bridge.take()
                 bridge.round()
         commands.print_differences(bridge, "task", json=json)
