@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from bridges.disbatch.interface_client import DEMO, client_of
 from bridges.mongo import MongoServer
 from cli.shell import Shell
+from spinney.bridges.disbatch import database
 from spinney.bridges.disbatch.database import Database, connect
 from spinney.bridges.disbatch.interface import access, nodes
 from spinney.bridges.disbatch.interface.access import read_token, read_users
@@ -207,6 +208,16 @@ async def test_monitoring_answers_soon_while_the_database_is_away(monkeypatch: p
         "disbatch": "CRITICAL",
         "queuebalance": "CRITICAL",
     }
+    db.client.close()
+
+
+@pytest.mark.timeout(120)
+async def test_a_request_fails_soon_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "REACH_S", 0.1)
+    db = connect("mongodb://127.0.0.1:1", "t", timeout_s=3600)
+
+    for address in ("/", "/queues", "/nodes", "/tasks?queue=mail", "/balance"):
+        assert (await client_of(db).get(address)).status_code == 503
     db.client.close()
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from spinney.bridges.disbatch.database import Database
 from spinney.bridges.disbatch.interface import balancer, nodes, page, queues, tasks
 from spinney.bridges.disbatch.interface.access import REALM, Access
-from spinney.bridges.disbatch.interface.service import Service, Serving, service_of
+from spinney.bridges.disbatch.interface.service import Service, Serving, require_reached, service_of
 from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest
 
@@ -44,8 +44,9 @@ def make_interface(db: Database, settings: InterfaceSettings) -> FastAPI:
     )
     app.state.service, app.state.access = Service(db, settings), Access(settings)
     app.add_api_route("/info", _info, response_model=None)
+    app.include_router(nodes.monitor)
     for router in _ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(require_reached)])
     app.add_exception_handler(BadRequest, _refused)
     app.add_exception_handler(HTTPException, _no_route)
     app.add_exception_handler(PyMongoError, _database_failed)
@@ -62,7 +63,8 @@ def _sign_in(request: Request) -> None:
 def _info(request: Request, service: Serving) -> Response:
     """Return the name of the database and the routes."""
     routes: dict[str, list[str]] = {"GET": ["/info"]}
-    for route in (route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)):
+    routers = (nodes.monitor, *_ROUTERS)
+    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
         for method in route.methods or ():
             routes.setdefault(method, []).append(route.path)
     window = int(service.settings.live_window_s * 1000)

@@ -18,7 +18,8 @@ from spinney.bridges.disbatch.interface.parameters import limit, refuse_unknown
 from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User, by_id_or
 from spinney.bridges.disbatch.interface.wire import BadRequest
 
-router = APIRouter()
+router, monitor = APIRouter(), APIRouter()
+"""``monitor`` answers while the database is away, too."""
 _YEAR_3000_S = 32_503_680_000
 _BALANCE_S = 60
 """Balancing that has written no time for so long does not run."""
@@ -47,7 +48,7 @@ def update_node(node: str, parameters: Params, service: Serving, user: User) -> 
     return service.wire.reply(service.update(service.nodes, by_id_or("node", node), changes, user, no_such))
 
 
-@router.get("/monitoring")
+@monitor.get("/monitoring")
 def monitoring(service: Serving) -> Response:
     """Return whether nodes work and whether limits are balanced: OK, WARNING or CRITICAL, with a message."""
     if not service.settings.monitoring:

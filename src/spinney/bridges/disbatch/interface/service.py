@@ -9,7 +9,16 @@ from bson import ObjectId
 from fastapi import Depends, Request
 from pymongo.errors import PyMongoError
 
-from spinney.bridges.disbatch.database import CHANGELOG, NODES, QUEUES, TASKS, Collection, Database, Document
+from spinney.bridges.disbatch.database import (
+    CHANGELOG,
+    NODES,
+    QUEUES,
+    TASKS,
+    Collection,
+    Database,
+    Document,
+    reach,
+)
 from spinney.bridges.disbatch.interface.parameters import Parameters, parameters
 from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest, Wire, oid, updated
@@ -93,6 +102,11 @@ def by_id_or(field: str, value: str) -> Document:
 def service_of(request: Request) -> Service:
     """Return the service of the application that got a request."""
     return cast(Service, request.app.state.service)
+
+
+def require_reached(service: Annotated[Service, Depends(service_of)]) -> None:
+    """Raise PyMongoError soon where no primary answers; the operations of a route may take longer."""
+    reach(service.db)
 
 
 def user_of(request: Request) -> str:
