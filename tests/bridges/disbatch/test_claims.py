@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import pytest
 from bson import ObjectId
 from pymongo import MongoClient
+from pymongo.collection import Collection
+from pymongo.errors import WriteError
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from bridges.mongo import MongoServer
@@ -411,6 +413,29 @@ def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Databa
     ended = db["tasks"].find_one({"_id": large}, {"padding": False}) or {}
     assert (ended["status"], ended["complete"]) == (2, True)
     assert "MongoDB refused the result" in ended["stderr"]
+
+
+def test_a_result_waits_while_the_disk_of_the_database_is_full(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oak, waiting = node(db), task(db, queue(db))
+    begun(oak)
+    (claim,) = oak.claim(1)
+
+    # A short reason in place of the result would find room.
+    errors, update_one = [WriteError("out of disk space", 14031)], Collection.update_one
+
+    def full_at_first(*args: Any, **kwargs: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return update_one(*args, **kwargs)
+
+    monkeypatch.setattr(Collection, "update_one", full_at_first)
+    with pytest.raises(ForeignAway, match="out of disk space"):
+        oak.reject(claim, "the reason")
+    oak.reject(claim, "the reason")
+
+    assert (db["tasks"].find_one({"_id": waiting}) or {})["stderr"] == "the reason"
 
 
 def test_tasks_with_odd_claims_and_queues_do_not_stop_the_others(db: Database) -> None:

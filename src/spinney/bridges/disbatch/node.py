@@ -39,6 +39,9 @@ BEAT_S = 1.0
 """Seconds between two beats."""
 _NAMED: Document = {"_id": {"$type": "objectId"}}
 """What the protocol says of a queue's id; a queue with another one has no tasks."""
+_PASSING = frozenset({50, 112, 189, 262, 11600, 11602, 14031})
+"""Codes of errors of a write that may succeed later: MaxTimeMSExpired, WriteConflict, PrimarySteppedDown,
+ExceededTimeLimit, InterruptedAtShutdown, InterruptedDueToReplStateChange, OutOfDiskSpace."""
 _BATCH_CHARS = 8 << 20
 """A write of several results has about so many characters of output."""
 
@@ -246,12 +249,15 @@ class DisbatchNode:
 
     def _write_one(self, entry: str, claim: str, fields: Document) -> bool:
         """Write fields of a task; return whether it was ours. A result that the database refuses (too large with the
-        rest of the task, or against a validation rule) is replaced by the reason."""
+        rest of the task, or against a validation rule) is replaced by the reason. Raises ForeignAway for an error that
+        passes, such as a full disk."""
         tasks, ours = self.db["tasks"], self._ours(entry, claim)
         with _reached():
             try:
                 return tasks.update_one(ours, _change(fields)).matched_count == 1
             except (WriteError, DocumentTooLarge, BSONError) as error:
+                if isinstance(error, WriteError) and error.code in _PASSING:
+                    raise
                 log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
                 reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
                 refused = {"status": int(Status.FAILED), "stdout": results.UNABLE, "stderr": reason}
