@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import contextlib
 import contextvars
 import ctypes
 import decimal
@@ -638,3 +639,20 @@ _files: list[Any] = []
 def leaks(files: int = 0) -> int:
     _files.extend(Path("/dev/null").open() for _ in range(files))  # noqa: SIM115
     return os.getpid()
+
+
+def _leaves_a_program_and_no_descriptor(file: str) -> None:
+    Path(file).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+    with contextlib.suppress(OSError):
+        while True:
+            _files.append(os.open("/dev/null", os.O_RDONLY))
+
+
+@sample.stage
+def uses_up_descriptors(file: str = "") -> None:
+    _leaves_a_program_and_no_descriptor(file)
+
+
+@concurrent.stage(isolation="thread")
+def thread_uses_up_descriptors(file: str = "") -> None:
+    _leaves_a_program_and_no_descriptor(file)

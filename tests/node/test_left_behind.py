@@ -6,6 +6,8 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import host, shared_host
 
+from spinney.node.workers import proctree
+
 __all__ = ["host", "shared_host"]
 
 
@@ -87,6 +89,17 @@ async def test_what_cannot_be_put_back_ends_the_worker_after_that_attempt(host, 
     if "thread" in stage or "pool" in stage:
         assert "this worker is replaced" in worker.log_file.read_text()
         assert "from a thread that was left" not in host.printed(2)
+
+
+@pytest.mark.parametrize(
+    ("stage", "type_"), [("uses_up_descriptors", "sample"), ("thread_uses_up_descriptors", "many")]
+)
+async def test_a_program_left_behind_ends_although_no_descriptor_is_left(host, tmp_path, stage, type_):
+    worker, file = host.start(concurrent=type_ == "many", open_files=100), tmp_path / "pid"
+    detail = await host.run(worker, stage, json.dumps({"file": str(file)}), fence=1, type_=type_)
+    assert detail is None or detail["outcome"] == "ok"
+    assert proctree.identify(int(file.read_text())) is None
+    assert (await host.ended(worker)).code == 0
 
 
 async def test_files_that_are_kept_open_and_idle_threads_of_a_pool_are_no_reason_to_end(host, worker):

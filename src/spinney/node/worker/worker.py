@@ -50,6 +50,7 @@ def main() -> int:
     startup = worker_startup.take()
     proctree.die_with_parent(startup.parent_pid)
     proctree.become_subreaper()
+    proctree.keep_spare_descriptors()
     faulthandler.enable()
     channel = Channel(socket.socket(fileno=startup.socket_fd), _signals())
     concurrent = "--concurrent" in sys.argv[2:]

@@ -7,6 +7,7 @@ Descendants cannot escape a *child subreaper* (worker, supervisor, guard): a pro
 ``setsid`` or a double fork becomes a child of the nearest one above. So when a subreaper has no child left, it has no
 descendant left."""
 
+import contextlib
 import ctypes
 import errno
 import logging
@@ -40,6 +41,10 @@ class Proc(NamedTuple):
     """Clock ticks from boot to its start, which tell it from other processes with the same pid."""
 
 
+_SPARE = 4
+"""As many descriptors as looking for processes and ending them needs at a time."""
+_spare: list[int] = []
+"""Descriptors that nothing uses, until all others are used up."""
 _protected: set[Proc] = set()
 """Processes that this one may not signal, each of which has been logged."""
 
@@ -59,6 +64,11 @@ def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
         os.kill(os.getpid(), by)
 
 
+def keep_spare_descriptors() -> None:
+    """Keep some descriptors for ``descendants`` and ``end_descendants``, before user code may use up all others."""
+    _spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_SPARE))
+
+
 def identify(pid: int) -> Proc | None:
     """Return the process that has this pid now; None when there is none, or a zombie."""
     status = _stat(pid)
@@ -68,8 +78,21 @@ def identify(pid: int) -> Proc | None:
 def descendants(pid: int) -> list[Proc]:
     """Return all live processes below this pid, without zombies and the process itself.
 
-    Processes may fork meanwhile: call it again until it is empty.
+    Processes may fork meanwhile: call it again until it is empty. Where no descriptor is left, the spare ones are
+    closed. Raises OSError when there are none.
     """
+    try:
+        return _descendants(pid)
+    except OSError as error:
+        if error.errno not in _NO_DESCRIPTOR or not _spare:
+            raise
+    while _spare:
+        with contextlib.suppress(OSError):  # closed by user code
+            os.close(_spare.pop())
+    return _descendants(pid)
+
+
+def _descendants(pid: int) -> list[Proc]:
     processes: list[Proc] = []
     parents = [pid]
     listing = _Listing()
