@@ -56,3 +56,15 @@ def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotAdmitted, match="'a/b' is not there"), paths.opened_beneath(tmp_path, "a/b"):
         pass
+
+
+def test_each_file_has_a_place_of_its_own() -> None:
+    paths.require_apart(["a/b", "a/c", "ab", "A"])
+
+    for files, reason in (
+        (["a", "b", "a"], "'a' is given twice"),
+        (["a/b/c", "a/b"], "'a/b' is a file, and 'a/b/c' takes it for a folder"),
+        (["a", "a/b/c"], "'a' is a file, and 'a/b/c' takes it for a folder"),
+    ):
+        with pytest.raises(NotAdmitted, match=reason):
+            paths.require_apart(files)

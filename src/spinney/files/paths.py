@@ -76,6 +76,26 @@ def relative(path: str) -> str:
     return path
 
 
+def require_apart(files: Iterable[str]) -> None:
+    """Check that each of these paths of files has a place of its own. Raises NotAdmitted where one occurs twice, or is
+    the folder of another."""
+    seen: set[str] = set()
+    for path in files:
+        if path in seen:
+            raise NotAdmitted(f"'{shown(path)}' is given twice; give each path once")
+        seen.add(path)
+    folders: set[str] = set()
+    for path in seen:
+        above = path.rpartition("/")[0]
+        while above and above not in folders:
+            if above in seen:
+                raise NotAdmitted(
+                    f"'{shown(above)}' is a file, and '{shown(path)}' takes it for a folder; rename one of them"
+                )
+            folders.add(above)
+            above = above.rpartition("/")[0]
+
+
 def folded(path: str) -> str:
     """Return a path in the form that is equal for paths that differ only in case or in the Unicode form of accents."""
     if path.isascii():

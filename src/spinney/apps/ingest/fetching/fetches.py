@@ -66,10 +66,13 @@ def fetch_all(
     ``answered`` is called with every host that answers, in any thread. The first failure ends the others, whose parts
     are kept.
 
-    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full, OSError where
-    it is read-only; UsageError while a folder for ``file:`` URLs is missing or empty.
+    Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm, and for names that do not lead downward, each
+    to a place of its own; NoRoom where the disk is full, OSError where it is read-only; UsageError while a folder for
+    ``file:`` URLs is missing or empty.
     """
-    _require_names(files)
+    for file in files:
+        paths.relative(file.name)
+    paths.require_apart(file.name for file in files)
     if not files:
         return []
     aside = aside_of(folder)
@@ -235,25 +238,6 @@ class _Fetching:
         """Return the algorithms to compute: those of the caller, that of the given digest, and at least one."""
         own = self.algorithms or (() if file.digest else ("sha256",))
         return tuple(dict.fromkeys((*own, file.digest.algorithm))) if file.digest else own
-
-
-def _require_names(files: Sequence[RemoteFile]) -> None:
-    """Check that names lead downward, each to a place of its own. Raises FetchFailed."""
-    names: set[str] = set()
-    for file in files:
-        try:
-            paths.relative(file.name)
-        except NotAdmitted as error:
-            raise _failed(file, str(error), retryable=False) from None
-        if file.name in names:
-            raise _failed(file, "another file has this name, too; give each its own", retryable=False)
-        names.add(file.name)
-    for file in files:
-        folder = file.name
-        while folder := folder.rpartition("/")[0]:
-            if folder in names:
-                reason = f"its folder '{paths.shown(folder)}' is the name of a file too; rename one of them"
-                raise _failed(file, reason, retryable=False)
 
 
 @contextmanager

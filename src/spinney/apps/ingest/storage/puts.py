@@ -11,7 +11,7 @@ from spinney.apps.ingest.storage.object_inventory import Inventory
 from spinney.apps.ingest.storage.place import Claim, Place, Put
 from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key
 from spinney.files.digests import digest
-from spinney.files.paths import NotAdmitted, relative, shown
+from spinney.files.paths import NotAdmitted, relative, require_apart, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
         paths = set(state) | set(files) if order.merge else set(files)
         if not paths:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
-        _require_apart(paths)
+        require_apart(paths)  # OCFL 1.1 E095
         shape = inventories.next_shape(before, algorithm)
         put_in_progress.begin(shape)
         stock = _stock(put_in_progress, files, before, shape.algorithm)
@@ -83,21 +83,6 @@ def _files_by_path(files: Iterable[Incoming]) -> dict[str, Incoming]:
         checked = [digest(a, v) for a, v in file.sums.items()]
         by_path[path] = replace(file, sums={d.algorithm: d.value for d in checked})
     return by_path
-
-
-def _require_apart(paths: Iterable[str]) -> None:
-    """Raise NotAdmitted when one path is a file and a folder at once (OCFL 1.1 E095)."""
-    files = set(paths)
-    folders: set[str] = set()
-    for path in files:
-        above = path.rpartition("/")[0]
-        while above and above not in folders:
-            if above in files:
-                raise NotAdmitted(
-                    f"'{shown(above)}' is a file, and '{shown(path)}' takes it for a folder; rename one of them"
-                )
-            folders.add(above)
-            above = above.rpartition("/")[0]
 
 
 @dataclass(slots=True, kw_only=True)
