@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
+from spinney.config import database_file
 from spinney.reports import Security
 from spinney.reports.addresses import mailbox
 
@@ -15,6 +16,12 @@ def located(path: Path, info: ValidationInfo) -> Path:
     if "\0" in str(path):
         raise ValueError("a path cannot contain a NUL")
     return Path(info.context or ".", path)
+
+
+def database_url(url: str, info: ValidationInfo) -> str:
+    """Return the URL of a database; the relative path of an SQLite file begins at the folder of the settings file."""
+    file = database_file(url)
+    return url if file is None else f"sqlite:///{located(file, info)}"
 
 
 def _mailbox(text: str) -> str:

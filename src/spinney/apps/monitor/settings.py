@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from spinney import settings_files
-from spinney.apps.settings_tables import Located, MailServer, Table, located
+from spinney.apps.settings_tables import Located, MailServer, Table, database_url
 from spinney.config import database_file
 from spinney.config import settings as store_settings
 from spinney.errors import UsageError
@@ -52,12 +52,6 @@ _PORT_MAX = 65_535
 def _empty_is_none(value: object) -> object:
     """Return None for an empty text, by which a file says that there is no socket: TOML has no null."""
     return None if value == "" else value
-
-
-def _tables_url(url: str, info: ValidationInfo) -> str:
-    """Return the URL of the tables; a relative path of SQLite begins at the folder of the settings file."""
-    file = database_file(url)
-    return url if file is None else f"sqlite:///{located(file, info)}"
 
 
 def _zone(name: str) -> str:
@@ -143,7 +137,7 @@ class Mail(MailServer):
 class Settings(Table):
     """All settings of a monitor; see the example above."""
 
-    tables: Annotated[str, AfterValidator(_tables_url), Field(repr=False)]
+    tables: Annotated[str, AfterValidator(database_url), Field(repr=False)]
     """The URL of the database with the monitor's tables. It may hold a password, so ``repr`` leaves it
     out."""
     tasks: Located = Path("tasks")

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -37,8 +37,8 @@ from pydantic import (
 
 from spinney import settings_files
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter, noid
-from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, located
-from spinney.config import database_file
+from spinney.apps.ingest.storage.factory import location
+from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, database_url, located
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted
 from spinney.reports import MailSettings
@@ -64,26 +64,14 @@ def validator(check: Callable[[str], object]) -> Callable[[str], str]:
     return rule
 
 
-def _inventory_url(url: str, info: ValidationInfo) -> str:
-    """Return the URL of the inventory's database; the relative path of an SQLite file begins at the file's folder."""
-    file = database_file(url)
-    return url if file is None else f"sqlite:///{located(file, info)}"
-
-
-def _storage_url(url: str, info: ValidationInfo) -> str:
-    """Return the URL of a storage; a path without a scheme begins at the file's folder."""
-    parts = urlsplit(url)
-    if parts.scheme == "s3":
-        if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("the URL of an S3 storage is s3://bucket/prefix, without credentials")
-        return url
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise ValueError("the URL of a storage on this machine is file:///folder")
-        return url
-    if "://" in url:
-        raise ValueError("objects are stored in a folder, at file:///folder or at s3://bucket/prefix")
-    return str(located(Path(url), info))
+def _storage_place(url: str, info: ValidationInfo) -> str:
+    """Return the URL of an S3 storage, or the folder of one on this machine; a relative path begins at the file's
+    folder. Raises ValueError."""
+    try:
+        place = location(url)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+    return str(located(place, info)) if isinstance(place, Path) else url
 
 
 def _http_url(url: str) -> str:
@@ -100,8 +88,8 @@ Mailboxes = Annotated[tuple[Mailbox, ...], Field(max_length=ADDRESSES_MAX)]
 class Target(Table):
     """A storage of objects, a table ``[storage.NAME]`` (``storage.open_storage``)."""
 
-    url: Annotated[str, AfterValidator(_storage_url)]
-    """A folder, ``file:///folder`` or ``s3://bucket/prefix``."""
+    url: Annotated[str, AfterValidator(_storage_place)]
+    """The path of a folder, also where the file has ``file:///folder``, or ``s3://bucket/prefix``."""
     endpoint: Annotated[str, AfterValidator(_http_url)] | None = None
     """The URL of an S3 service other than that of Amazon."""
     region: str | None = None
@@ -112,9 +100,7 @@ class Target(Table):
     @property
     def folder(self) -> Path | None:
         """The storage root on a disk of this machine; None for S3."""
-        if self.url.startswith("s3:"):
-            return None
-        return Path(unquote(urlsplit(self.url).path) if self.url.startswith("file:") else self.url)
+        return None if self.url.startswith("s3:") else Path(self.url)
 
 
 class Minting(Table):
@@ -232,7 +218,7 @@ class Settings(Table):
     """The folder of everything that the service keeps beside the archive."""
     profiles: Located
     """The folder of the profiles, which say how payloads are processed."""
-    inventory: Annotated[str, AfterValidator(_inventory_url), Field(repr=False)]
+    inventory: Annotated[str, AfterValidator(database_url), Field(repr=False)]
     """The URL of the database of stored objects; by default an SQLite file in ``home``."""
     storage: Mapping[Name, Target] = Field(min_length=1)
     minters: Mapping[Name, Minting] = Field(min_length=1)

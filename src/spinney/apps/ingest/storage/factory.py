@@ -1,12 +1,12 @@
 """Opens the storage that a target names."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from spinney.apps.ingest.storage.layout import Layout
 from spinney.apps.ingest.storage.object_inventory import ADDRESSING
 from spinney.apps.ingest.storage.ocfl import Storage
-from spinney.apps.ingest.storage.place import Place, Step
+from spinney.apps.ingest.storage.place import Step
 from spinney.files.paths import NotAdmitted, relative, shown
 
 
@@ -33,50 +33,55 @@ def open_storage(
     """
     if algorithm not in ADDRESSING:
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
-    text = str(target)
-    if text.startswith("s3:"):
-        place, layout = _open_s3(text, endpoint, region, make, on_step)
-    else:
+    place = location(str(target))
+    if isinstance(place, Path):
         from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
-        place, layout = open_disk(_folder(text), make, on_step)
-    return Storage(place, layout, algorithm)
-
-
-def _folder(text: str) -> Path:
-    """Return the folder that a target names. Raises NotAdmitted for a relative path, and for a URL with a
-    host or a query."""
-    if not text.startswith("file:"):
-        path = Path(text)
+        if not place.is_absolute() or "\0" in str(place):
+            raise NotAdmitted(f"the storage '{shown(str(place))}' is not absolute; give the complete path")
+        opened, layout = open_disk(place, make, on_step)
     else:
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-            raise NotAdmitted(f"'{shown(text)}' is no folder of this machine; write file:///folder")
-        path = Path(unquote(parts.path))
-    if not path.is_absolute() or "\0" in str(path):
-        raise NotAdmitted(f"the storage '{shown(text)}' is not absolute; give the complete path")
-    return path
+        if endpoint is not None and "@" in urlsplit(endpoint).netloc:
+            raise NotAdmitted(
+                "the endpoint of an S3 storage has credentials in it; set them in the environment"
+            )
+        try:
+            # Loaded here: a storage on a file system needs no botocore.
+            from spinney.apps.ingest.storage.s3.s3_place import open_s3
+        except ImportError as error:
+            raise NotAdmitted(
+                f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
+            ) from None
+        opened, layout = open_s3(place.bucket, place.prefix, endpoint, region, make, on_step)
+    return Storage(opened, layout, algorithm)
 
 
-def _open_s3(
-    text: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
-) -> tuple[Place, Layout]:
-    """Open a place in S3. Raises NotAdmitted for an invalid target, and where botocore is not installed."""
-    parts = urlsplit(text)
-    if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketPrefix:
+    """A bucket of S3, and the path in it below which a storage is; empty: the whole bucket."""
+
+    bucket: str
+    prefix: str
+
+
+def location(target: str) -> Path | BucketPrefix:
+    """Return the place that a target names: a folder, which may be relative, or a prefix of a bucket. Raises
+    NotAdmitted for another URL, and for one with credentials, a query, or a host that is not this machine."""
+    parts = urlsplit(target)
+    if parts.scheme == "s3":
+        if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
+            raise NotAdmitted(
+                "the URL of an S3 storage is s3://bucket/prefix, without credentials; correct it"
+            )
+        prefix = unquote(parts.path).strip("/")
+        return BucketPrefix(bucket=parts.netloc, prefix=relative(prefix) if prefix else "")
+    if parts.scheme == "file":
+        is_here = parts.netloc in ("", "localhost") and parts.path.startswith("/")
+        if not is_here or parts.query or parts.fragment:
+            raise NotAdmitted("the URL of a storage on this machine is file:///folder; correct it")
+        return Path(unquote(parts.path))
+    if "://" in target:
         raise NotAdmitted(
-            "an S3 storage is named s3://bucket/prefix, without credentials in it; correct the target"
+            "objects are stored in a folder, at file:///folder or at s3://bucket/prefix; name one of these"
         )
-    if endpoint is not None and "@" in urlsplit(endpoint).netloc:
-        raise NotAdmitted("the endpoint of an S3 storage has credentials in it; set them in the environment")
-    prefix = unquote(parts.path).strip("/")
-    if prefix:
-        relative(prefix)
-    try:
-        # Loaded here: a storage on a file system needs no botocore.
-        from spinney.apps.ingest.storage.s3.s3_place import open_s3
-    except ImportError as error:
-        raise NotAdmitted(
-            f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
-        ) from None
-    return open_s3(parts.netloc, prefix, endpoint, region, make, on_step)
+    return Path(target)
