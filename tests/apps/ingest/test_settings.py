@@ -40,15 +40,18 @@ def test_paths_begin_at_the_files_folder(tmp_path: Path) -> None:
     assert loaded.storage["main"].url == str(tmp_path / "archive")
 
 
-def test_a_storage_is_named_by_a_folder_or_a_url(tmp_path: Path) -> None:
-    for url, folder in (
-        ("archive", tmp_path / "archive"),
+@pytest.mark.parametrize(
+    ("url", "folder"),
+    [
         ("/srv/archive", Path("/srv/archive")),
         ("file:///srv/the%20archive", Path("/srv/the archive")),
         ("s3://bucket/archive", None),
-    ):
-        target = load(tmp_path, LEAST.replace("archive", url)).storage["main"]
-        assert (target.folder, target.url) == (folder, str(folder or url))
+    ],
+)
+def test_a_storage_is_named_by_a_folder_or_a_url(tmp_path: Path, url: str, folder: Path | None) -> None:
+    target = load(tmp_path, LEAST.replace("archive", url)).storage["main"]
+
+    assert (target.folder, target.url) == (folder, str(folder or url))
 
 
 def test_what_belongs_to_the_home_follows_it(tmp_path: Path) -> None:
