@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from spinney.apps.ingest.storage.disk.disk_place import DiskPlace
+from spinney.apps.ingest.storage.layout import ROOT_DECLARATION, documents, read_layout
+from spinney.apps.ingest.storage.model import NotThere
 from spinney.apps.ingest.storage.object_inventory import ADDRESSING
 from spinney.apps.ingest.storage.ocfl import Storage
-from spinney.apps.ingest.storage.place import Step
+from spinney.apps.ingest.storage.place import Place, Step
 from spinney.files.paths import NotAdmitted, relative, shown
 
 
@@ -33,27 +36,32 @@ def open_storage(
     """
     if algorithm not in ADDRESSING:
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
-    place = location(str(target))
-    if isinstance(place, Path):
-        from spinney.apps.ingest.storage.disk.disk_place import open_disk
-
-        if not place.is_absolute() or "\0" in str(place):
-            raise NotAdmitted(f"the storage '{shown(str(place))}' is not absolute; give the complete path")
-        opened, layout = open_disk(place, make, on_step)
-    else:
-        if endpoint is not None and "@" in urlsplit(endpoint).netloc:
-            raise NotAdmitted(
-                "the endpoint of an S3 storage has credentials in it; set them in the environment"
+    place = _place(location(str(target)), endpoint, region, on_step)
+    if place.read(ROOT_DECLARATION) is None:
+        if not make:
+            raise NotThere(
+                f"{shown(place.where)} is no storage root now; mount its disk, correct its URL, or make one there first"
             )
-        try:
-            # Loaded here: a storage on a file system needs no botocore.
-            from spinney.apps.ingest.storage.s3.s3_place import open_s3
-        except ImportError as error:
-            raise NotAdmitted(
-                f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
-            ) from None
-        opened, layout = open_s3(place.bucket, place.prefix, endpoint, region, make, on_step)
-    return Storage(opened, layout, algorithm)
+        place.establish(documents())
+    return Storage(place, read_layout(place.read, place.where), algorithm)
+
+
+def _place(where: "Path | BucketPrefix", endpoint: str | None, region: str | None, on_step: Step) -> Place:
+    """Return the place at a location. Raises NotAdmitted, and NotThere for a bucket that does not exist."""
+    if isinstance(where, Path):
+        if not where.is_absolute() or "\0" in str(where):
+            raise NotAdmitted(f"the storage '{shown(str(where))}' is not absolute; give the complete path")
+        return DiskPlace(where, on_step)
+    if endpoint is not None and "@" in urlsplit(endpoint).netloc:
+        raise NotAdmitted("the endpoint of an S3 storage has credentials in it; set them in the environment")
+    try:
+        # Loaded here: a storage on a file system needs no botocore.
+        from spinney.apps.ingest.storage.s3.s3_place import S3Place
+    except ImportError as error:
+        raise NotAdmitted(
+            f"an s3: storage needs botocore ({error}); install spinney with its s3 extra"
+        ) from None
+    return S3Place(where.bucket, where.prefix, endpoint, region, on_step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,12 @@ preferred to 0004 because the folder's name still contains the id when every inv
 """
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from spinney.apps.ingest.storage.place import Document
+from spinney.apps.ingest.storage.place import Document, Read
 from spinney.files.paths import NotAdmitted, shown
 
 ROOT_DECLARATION = "0=ocfl_1.1"
@@ -80,7 +79,7 @@ def documents() -> dict[str, bytes]:
     return {CONFIG: _json(config), LAYOUT: _json(layout), ROOT_DECLARATION: ROOT_DECLARED}
 
 
-def read_layout(read: Callable[[str], Document | None], where: str) -> Layout:
+def read_layout(read: Read, where: str) -> Layout:
     """Return the layout that an existing root declares.
 
     ``read`` returns a file of the root; None: it is missing. Parameters that are not named have the defaults of the

@@ -5,25 +5,25 @@ from collections.abc import Iterator
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, StoredFile
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
-from spinney.apps.ingest.storage.place import Loaded, Place
+from spinney.apps.ingest.storage.place import Loaded, Place, Read
 from spinney.files.digests import Digest
 from spinney.files.paths import shown
 
 
-def load(place: Place, root: str, object_id: str) -> Loaded | None:
+def load(read: Read, root: str, object_id: str) -> Loaded | None:
     """Read the newest inventory of the object at ``root``; None when there is no object. Raises Damaged.
 
     A put replaces the inventory first and its sidecar after. A reader that reads in between, or reads one of them
     before and the other after, finds the digest in the version's own sidecar, which was written before either.
     """
-    document = place.read(f"{root}/{NAME}")
+    document = read(f"{root}/{NAME}")
     if document is None:
         return None
     inventory = inventories.parse(document.raw, object_id)
     value = inventories.sum_of(document.raw, inventory.algorithm)
-    has_sidecar = value == sidecar_digest(place, root, inventory.algorithm)
+    has_sidecar = value == sidecar_digest(read, root, inventory.algorithm)
     if not has_sidecar and value != sidecar_digest(
-        place, f"{root}/{inventory.name(inventory.head)}", inventory.algorithm
+        read, f"{root}/{inventory.name(inventory.head)}", inventory.algorithm
     ):
         raise Damaged(
             f"the inventory of {shown(object_id)} has another {inventory.algorithm} than its sidecar says; "
@@ -32,16 +32,16 @@ def load(place: Place, root: str, object_id: str) -> Loaded | None:
     return Loaded(inventory=inventory, document=document, has_sidecar=has_sidecar)
 
 
-def sidecar_digest(place: Place, folder: str, algorithm: str) -> str | None:
+def sidecar_digest(read: Read, folder: str, algorithm: str) -> str | None:
     """Return the digest in an inventory's sidecar, in lower case; None: there is no sidecar, or no digest in it."""
-    sidecar = place.read(f"{folder}/{NAME}.{algorithm}")
+    sidecar = read(f"{folder}/{NAME}.{algorithm}")
     parts = sidecar.raw.split() if sidecar else []
     return parts[0].decode("ascii", "replace").lower() if len(parts) == 2 else None
 
 
-def require(place: Place, root: str, object_id: str) -> Inventory:
+def require(read: Read, root: str, object_id: str) -> Inventory:
     """Read the newest inventory of an object that has to exist. Raises NoSuchObject, Damaged."""
-    loaded = load(place, root, object_id)
+    loaded = load(read, root, object_id)
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
     return loaded.inventory

@@ -24,6 +24,10 @@ class Document:
     """Its ETag; empty where writes are not conditional."""
 
 
+Read = Callable[[str], Document | None]
+"""Reads a small file of a storage root by its path; None: it does not exist."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """An object's newest inventory, whose digest has been checked."""
@@ -108,6 +112,16 @@ class Put(Protocol):
 
 class Place(Protocol):
     """A storage root on some medium. Paths are relative to it, '/' between folders."""
+
+    @property
+    def where(self) -> str:
+        """Return the folder or the URL of the root, for messages."""
+        ...
+
+    def establish(self, documents: Mapping[str, bytes]) -> None:
+        """Make an empty place a storage root: write these documents, by their paths and in their order, durably.
+        Raises NotAdmitted where it has other content."""
+        ...
 
     def read(self, path: str) -> Document | None:
         """Read a small file; None when it does not exist."""

@@ -20,7 +20,7 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
     """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails. ``between`` is
     called with the size of each piece that was read."""
     try:
-        loaded = object_reader.load(place, root, object_id)
+        loaded = object_reader.load(place.read, root, object_id)
     except Damaged as error:
         return Verified(files=0, bytes=0, faults=(str(error),))
     if loaded is None:
@@ -74,7 +74,7 @@ def _version_documents(
     try:
         version_inventory = inventories.parse(document.raw, inventory.id)
         if inventories.sum_of(document.raw, version_inventory.algorithm) != object_reader.sidecar_digest(
-            place, f"{root}/{folder}", version_inventory.algorithm
+            place.read, f"{root}/{folder}", version_inventory.algorithm
         ):
             yield f"{folder}/{NAME} of {shown(inventory.id)} has another digest than its sidecar says; restore both"
     except Damaged as error:

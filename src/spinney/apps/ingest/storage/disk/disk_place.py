@@ -2,23 +2,16 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.storage.disk.disk_put import DiskPut
 from spinney.apps.ingest.storage.disk.put_lock import locked
-from spinney.apps.ingest.storage.layout import (
-    ROOT_DECLARATION,
-    STAGING,
-    Layout,
-    documents,
-    read_layout,
-    staging,
-)
-from spinney.apps.ingest.storage.model import NoSuchObject, NotThere
-from spinney.apps.ingest.storage.place import Claim, Document, Place, Step
+from spinney.apps.ingest.storage.layout import STAGING, staging
+from spinney.apps.ingest.storage.model import NoSuchObject
+from spinney.apps.ingest.storage.place import Claim, Document, Step
 from spinney.files import disk_space
 from spinney.files.copies import sync_together
 from spinney.files.durable import make_folders, place_durably
@@ -32,6 +25,27 @@ class DiskPlace:
 
     def __init__(self, root: Path, on_step: Step) -> None:
         self._root, self._on_step = root, on_step
+
+    @property
+    def where(self) -> str:
+        """See `place.Place.where`."""
+        return str(self._root)
+
+    def establish(self, documents: Mapping[str, bytes]) -> None:
+        """See `place.Place.establish`. A missing folder is made; several processes may do this at once."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        begun = {name.partition("/")[0] for name in documents}
+        for entry in self._root.iterdir():
+            if entry.name not in begun and not entry.name.endswith(".new"):
+                raise NotAdmitted(
+                    f"'{shown(self.where)}' has '{shown(entry.name)}' in it and is no OCFL storage root; "
+                    f"name an empty folder"
+                )
+        for name, raw in documents.items():
+            target = self._root / name
+            changed = make_folders(target.parent)
+            place_durably(target, raw)
+            sync_together([*changed, self._root])
 
     def read(self, path: str) -> Document | None:
         """See `place.Place.read`."""
@@ -84,7 +98,7 @@ class DiskPlace:
         """See `place.Place.begin_put`."""
         folder = self._root / STAGING / staging(claim.object_id)
         with locked(folder, claim.object_id) as descriptor:
-            room = DiskPut(self, self._root / claim.root, folder, descriptor, claim, self._on_step)
+            room = DiskPut(self.read, self._root / claim.root, folder, descriptor, claim, self._on_step)
             try:
                 room.claim()
                 yield room
@@ -96,34 +110,3 @@ class DiskPlace:
                     raise disk_space.no_room(self._root, room.needed_bytes) from error
                 raise
             room.clear()
-
-
-def open_disk(root: Path, make: bool, on_step: Step) -> tuple[Place, Layout]:
-    """Open the place at ``root``, and return it with its layout.
-
-    ``make`` makes it a storage root when it is empty or does not exist; several processes may do so at once. Raises
-    NotAdmitted for a folder with other content or an unknown layout, NotThere without ``make``, OSError.
-    """
-    place = DiskPlace(root, on_step)
-    if not (root / ROOT_DECLARATION).exists():
-        if not make:
-            raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or correct the path")
-        root.mkdir(parents=True, exist_ok=True)
-        _establish(root)
-    return place, read_layout(place.read, str(root))
-
-
-def _establish(root: Path) -> None:
-    """Make an empty folder a storage root: its documents are written durably, the declaration last, so that a
-    root that was interrupted is no root yet and is completed the next time."""
-    begun = {name.partition("/")[0] for name in documents()}
-    others = [p.name for p in root.iterdir() if p.name not in begun and not p.name.endswith(".new")]
-    if others:
-        raise NotAdmitted(
-            f"'{shown(str(root))}' has '{shown(others[0])}' in it and is no OCFL storage root; name an empty folder"
-        )
-    for name, raw in documents().items():
-        target = root / name
-        changed = make_folders(target.parent)
-        place_durably(target, raw)
-        sync_together([*changed, root])

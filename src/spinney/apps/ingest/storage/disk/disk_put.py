@@ -11,7 +11,7 @@ from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Damaged, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
-from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Read, Step
 from spinney.files import copies, disk_space, trees
 from spinney.files.durable import move_durably, sync_tree
 from spinney.files.paths import NotAdmitted, shown
@@ -29,11 +29,12 @@ class DiskPut:
     """
 
     def __init__(
-        self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, on_step: Step
+        self, read: Read, object_root: Path, staging: Path, descriptor: int, claim: Claim, on_step: Step
     ) -> None:
-        """``descriptor`` is that of a file in ``staging``, opened before anything is written there."""
+        """``read`` is that of the place; ``descriptor`` is that of a file in ``staging``, opened before anything is
+        written there."""
         self._descriptor: int | None = descriptor
-        self._place, self._claim, self._on_step = place, claim, on_step
+        self._read, self._claim, self._on_step = read, claim, on_step
         self._object, self._staging = object_root, staging
         self._build = staging / "object"
         self._partial = staging / "partial"
@@ -56,7 +57,7 @@ class DiskPut:
 
     def newest(self) -> Loaded | None:
         """See `place.Put.newest`."""
-        loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
+        loaded = object_reader.load(self._read, self._claim.root, self._claim.object_id)
         if loaded is None:
             if self._object.exists() and any(self._object.iterdir()):
                 raise Damaged(
@@ -74,7 +75,7 @@ class DiskPut:
         trees.remove(self._build)
         self._build.mkdir()
         self._replace_root(raw, loaded.inventory.algorithm)
-        return object_reader.load(self._place, self._claim.root, self._claim.object_id)
+        return object_reader.load(self._read, self._claim.root, self._claim.object_id)
 
     def begin(self, shape: Shape) -> None:
         """See `place.Put.begin`."""
@@ -128,8 +129,8 @@ class DiskPut:
     def _finished(self, ahead: Path, algorithm: str) -> bytes:
         """Return the inventory of a version that a killed put moved in and did not declare; its files are synced."""
         root = f"{self._claim.root}/{ahead.name}"
-        document = self._place.read(f"{root}/{NAME}")
-        promised = object_reader.sidecar_digest(self._place, root, algorithm)
+        document = self._read(f"{root}/{NAME}")
+        promised = object_reader.sidecar_digest(self._read, root, algorithm)
         if document is None or inventories.sum_of(document.raw, algorithm) != promised:
             raise Damaged(
                 f"'{ahead.name}' of {shown(self._claim.object_id)} is beyond its inventory and no put left it so; "

@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
-from spinney.apps.ingest.storage.model import NotThere
+from spinney.apps.ingest.storage.model import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.place import Document
 from spinney.files.disk_space import NoRoom
 from spinney.files.paths import shown
@@ -51,28 +51,27 @@ class Bucket:
     """
 
     def __init__(self, client: Any, name: str, prefix: str) -> None:
-        self._client, self.name = client, name
+        self._client, self.name, self.where = client, name, f"s3://{name}/{prefix}"
         self._prefix = f"{prefix}/" if prefix else ""
         self._conditional = True
 
     def url(self, path: str) -> str:
-        """Return the URL of an object, by path."""
+        """See `place.Place.url`."""
         return f"{self._client.meta.endpoint_url.rstrip('/')}/{self.name}/{quote(self._prefix + path)}"
 
-    def get(self, path: str) -> Document | None:
-        """Read a small object; None when it does not exist."""
+    def read(self, path: str) -> Document | None:
+        """See `place.Place.read`."""
         with _request_errors(f"reading {path}"):
             answer = self._get(path)
             return None if answer is None else Document(raw=answer["Body"].read(), tag=answer["ETag"])
 
     @contextmanager
-    def stream(self, path: str) -> Iterator[BinaryIO | None]:
-        """Open an object, to be read once; None when it does not exist."""
+    def opened(self, path: str) -> Iterator[BinaryIO]:
+        """See `place.Place.opened`."""
         with _request_errors(f"reading {path}"):
             answer = self._get(path)
             if answer is None:
-                yield None
-                return
+                raise NoSuchObject(f"'{shown(path)}' is not in the storage; restore it from a copy")
             with io.BufferedReader(answer["Body"], 1 << 20) as file:
                 yield file
 
@@ -176,10 +175,10 @@ class Bucket:
         return {"Bucket": self.name, "Key": f"{self._prefix}{path}"}
 
 
-def connect(name: str, prefix: str, endpoint: str | None, region: str | None, connections: int) -> Bucket:
-    """Connect to a bucket. Raises NotThere when it does not exist or these credentials may not use it. ``endpoint``:
-    the URL of a service other than Amazon's; ``region``: None is the one of the environment. ``connections``: how many
-    the client keeps."""
+def connect(name: str, endpoint: str | None, region: str | None, connections: int) -> Any:
+    """Return a client of the service, by which a bucket can be used. Raises NotThere when the bucket does not exist or
+    these credentials may not use it. ``endpoint``: the URL of a service other than Amazon's; ``region``: None is the
+    one of the environment. ``connections``: how many the client keeps."""
     # By path where an endpoint is named: such services often have no host name for each bucket.
     config = Config(
         retries={"max_attempts": _TRIES, "mode": "standard"},
@@ -203,7 +202,7 @@ def connect(name: str, prefix: str, endpoint: str | None, region: str | None, co
                 f"the bucket '{shown(name)}' does not answer to these credentials ({_code(error)}); "
                 f"make it, or grant them its use"
             ) from None
-    return Bucket(client, name, prefix)
+    return client
 
 
 @cache

@@ -1,19 +1,20 @@
 """A put in S3: content first, then the inventories, that of the root last, which makes the version count."""
 
+import io
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
 from spinney.apps.ingest.storage.model import Busy, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
-from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Place, Step
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
 from spinney.files.paths import shown
 
@@ -31,8 +32,8 @@ _R = TypeVar("_R")
 class S3Put:
     """A `place.Put` in S3, where conditional writes let one writer win."""
 
-    def __init__(self, place: Place, bucket: Bucket, claim: Claim, on_step: Step) -> None:
-        self._place, self._bucket, self._claim, self._on_step = place, bucket, claim, on_step
+    def __init__(self, bucket: Bucket, claim: Claim, on_step: Step) -> None:
+        self._bucket, self._claim, self._on_step = bucket, claim, on_step
         self._path = f"{STAGING}/{staging(claim.object_id)}/claim.json"
         self._tag = ""
         self._root_tag: str | None = None
@@ -47,7 +48,7 @@ class S3Put:
         """Write the claim of this put. Raises Late, or Busy when another put does so at the same time."""
         if self._claim.fence is None:
             return
-        before = self._bucket.get(self._path)
+        before = self._bucket.read(self._path)
         self._claim.refuse_late(before.raw if before else None)
         try:
             self._tag = self._bucket.put(
@@ -59,7 +60,7 @@ class S3Put:
 
     def newest(self) -> Loaded | None:
         """See `place.Put.newest`."""
-        loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
+        loaded = object_reader.load(self._bucket.read, self._claim.root, self._claim.object_id)
         if loaded is None:
             return None
         self._root_tag = loaded.document.tag
@@ -161,8 +162,8 @@ class S3Put:
 
         def parts() -> Iterator[bytes]:
             size = 0
-            with sources.opened(promised) as source:
-                while part := _read_whole(source.read, length):
+            with sources.opened(promised) as raw, io.BufferedReader(cast(Any, raw), length) as source:
+                while part := source.read(length):
                     sums.update(part)
                     size += len(part)
                     yield part
@@ -193,7 +194,7 @@ class S3Put:
             self._bucket.put(self._below(path), raw, tag=tag, fresh=tag is None)
         except Overtaken:
             # A request whose answer was lost is sent again by the client, and then finds its own result.
-            document = self._bucket.get(self._below(path))
+            document = self._bucket.read(self._below(path))
             if document is None or document.raw != raw:
                 raise self._busy() from None
 
@@ -204,7 +205,7 @@ class S3Put:
         """Return whether the claim is still that of this put; True without one."""
         if not self._tag:
             return True
-        claim = self._bucket.get(self._path)
+        claim = self._bucket.read(self._path)
         return claim is not None and claim.tag == self._tag
 
     def _content(self, value: str) -> str:
@@ -223,16 +224,6 @@ class S3Put:
 
     def _busy(self) -> Busy:
         return Busy(f"another put of {shown(self._claim.object_id)} came first; try again later")
-
-
-def _read_whole(read: Callable[[int], bytes], length: int) -> bytes:
-    """Return the next ``length`` bytes, fewer only at the end: ``read`` may return less than was
-    requested."""
-    pieces = []
-    while length and (piece := read(length)):
-        pieces.append(piece)
-        length -= len(piece)
-    return b"".join(pieces)
 
 
 def _ahead(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
