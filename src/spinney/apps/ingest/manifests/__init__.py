@@ -83,7 +83,7 @@ Modules
 ``checkm``      the form Checkm
 ``json_form``   the form JSON
 ``fields``      the rules for the fields of a row, in both forms
-``file_names``  the rules for the names of one object's files
+``file_names``  the rows of both forms, and the rules for the names of one object's files
 ``lines``       lines of untrusted text, bounded and numbered
 
 Specified by ``tests/apps/ingest/manifests``.

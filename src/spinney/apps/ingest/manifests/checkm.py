@@ -1,6 +1,6 @@
 """Parses Checkm 0.7 in the dialect of the Merritt repository.
 
-The rules are in the package's docstring. The caller decides how problems are handled (`Report`): reading
+The rules are in the package's docstring. The caller decides how problems are handled (`Problems`): reading
 raises at the first, judging notes it and continues with the next line.
 """
 
@@ -13,8 +13,16 @@ from typing import BinaryIO
 
 from spinney.apps.ingest.manifests import fields, lines
 from spinney.apps.ingest.manifests.fields import shown
-from spinney.apps.ingest.manifests.file_names import Names
-from spinney.apps.ingest.manifests.model import NOTHING, About, LineRefused, PayloadKind, Problem, Report, Row
+from spinney.apps.ingest.manifests.file_names import read_rows
+from spinney.apps.ingest.manifests.model import (
+    NOTHING,
+    About,
+    LineRefused,
+    Parsed,
+    PayloadKind,
+    Problems,
+    Row,
+)
 from spinney.files.paths import NotAdmitted
 
 LINE_MAX_BYTES = 64 * 1024
@@ -60,26 +68,28 @@ _ENCODED, _DECODED = re.compile(r"[ \t|%]"), re.compile("%(20|09|25|7[Cc])")
 Lines = Iterator[tuple[int, bytes]]
 
 
-def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def parse(file: BinaryIO, problems: Problems) -> Parsed | None:
     """Read the header, and return the kind and the rows, which are read lazily. None: the header names no
     kind.
 
-    ``file`` is at the first byte after any byte order mark, and must stay open while rows are read.
-    ``report`` gets problems, in the order of lines; if it returns, the line is skipped. ``warn`` gets
-    deviations that were read all the same.
+    ``file`` is at the first byte after any byte order mark, and must stay open while rows are read. ``problems``
+    gets problems in the order of lines; if it returns, the line is skipped.
     """
     reading = lines.numbered(file, LINE_MAX_BYTES)
-    head = _read_head(reading, report, warn)
+    head = _read_head(reading, problems)
     if not head.declared_line:
-        head.note(1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line")
+        problems.warn(
+            1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line"
+        )
     try:
         columns = head.columns()
     except LineRefused as problem:
-        report(Problem(line=problem.line, reason=str(problem)))
+        problems.refuse(problem.line, problem)
         return None
     if head.kind is None:
         return None
-    return head.kind, _rows(chain(head.body, reading), head.kind, head.last, columns, report, warn)
+    row_lines = _row_lines(chain(head.body, reading), head.last, problems)
+    return head.kind, read_rows(row_lines, _builder(head.kind, columns), head.kind, problems)
 
 
 # --- the header ---------------------------------------------------------------------------------
@@ -89,7 +99,7 @@ def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, It
 class _Head:
     """The content of the header so far."""
 
-    warn: Report
+    problems: Problems
     declared_line: int = 0
     profile_line: int = 0
     kind: PayloadKind | None = None
@@ -122,7 +132,7 @@ class _Head:
         name = _CANONICAL.get(text.lower())
         has_prefix = ":" in text
         if name is None and (name := _field_by_name(text)) is not None:
-            self.note(self.fields_line, f"the field '{shown(text)}' is read as {name}; write it so")
+            self.problems.warn(self.fields_line, f"the field '{shown(text)}' is read as {name}; write it so")
         if name is None:
             raise LineRefused(
                 self.fields_line,
@@ -145,14 +155,10 @@ class _Head:
             )
         return name
 
-    def note(self, line: int, reason: str) -> None:
-        """Warn of a deviation that was read all the same."""
-        self.warn(Problem(line=line, reason=reason))
 
-
-def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
+def _read_head(reading: Lines, problems: Problems) -> _Head:
     """Read up to the first row, which is kept in ``body``. Invalid lines are reported, and the others still count."""
-    head = _Head(warn=warn)
+    head = _Head(problems)
     for number, raw in reading:
         head.last = number
         try:
@@ -172,7 +178,7 @@ def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
                 return head
             _add_directive(head, number, word, values, line)
         except NotAdmitted as problem:
-            report(Problem(line=number, reason=str(problem)))
+            problems.refuse(number, problem)
     return head
 
 
@@ -181,7 +187,7 @@ def _check_declaration(head: _Head, line: str) -> None:
     if line.lower() == f"#%{DECLARATION}":
         return
     if line.lower().replace(" ", "") == f"#%{DECLARATION}":
-        head.note(1, f"'{shown(line)}' is read as #%{DECLARATION}; write it so")
+        head.problems.warn(1, f"'{shown(line)}' is read as #%{DECLARATION}; write it so")
     else:
         raise NotAdmitted(f"the first line is '{shown(line)}'; it must be #%{DECLARATION}")
 
@@ -204,10 +210,10 @@ def _add_directive(head: _Head, number: int, word: str, values: list[str], line:
     """Enter a line of the header into ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
     if word == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
-        head.note(number, f"#%{DECLARATION} is below the first line; make it the first")
+        head.problems.warn(number, f"#%{DECLARATION} is below the first line; make it the first")
         return
     if word not in _WORDS and (match := _WITHOUT_BAR.fullmatch(word)) is not None:
-        head.note(number, f"there is no '|' behind #%{match[1]}; write one")
+        head.problems.warn(number, f"there is no '|' behind #%{match[1]}; write one")
         word, values = match[1], [_original_text(match, line), *values]
     if word == "profile":
         if head.profile_line:
@@ -251,7 +257,7 @@ def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
     plain = text.lower()
     kind = PROFILES.get(plain.removeprefix(PROFILES_URL)) if plain.startswith(PROFILES_URL) else None
     if kind is not None and text != plain:
-        head.note(number, f"the profile '{shown(text)}' is read as {plain}; write it so")
+        head.problems.warn(number, f"the profile '{shown(text)}' is read as {plain}; write it so")
     if kind is None:
         raise NotAdmitted(
             f"the profile '{shown(text)}' is not known; "
@@ -270,7 +276,7 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
     if values == [prefix, PREFIXES[prefix]]:
         return
     if [value.lower() for value in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
-        head.note(
+        head.problems.warn(
             number, f"'{shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
         )
     else:
@@ -282,59 +288,39 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
 # --- the rows -----------------------------------------------------------------------------------
 
 
-def _rows(
-    reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report, warn: Report
-) -> Iterator[Row]:
-    """Yield the rows up to ``#%eof``; invalid ones are reported, and skipped if the report returns.
+def _row_lines(reading: Lines, above: int, problems: Problems) -> Iterator[tuple[int, str]]:
+    """Yield the lines of rows up to ``#%eof``, and check what is behind it; invalid lines are reported, and skipped if
+    that returns.
 
     ``reading``: the lines after the header. ``above``: the number of the last line before them, for a
     manifest that ends there. Without ``#%eof`` the manifest is reported as cut off, after its last row.
     """
-    row = _builder(kind, columns)
-    names = (
-        None if kind.is_batch else Names("line")
-    )  # each row of a batch is an object, whose name may repeat
     number, has_rows = above, False
     for number, raw in reading:
         try:
             line = _text(raw)
-            if line.startswith("#"):
-                if not line.startswith("#%"):
-                    continue
+            if line.startswith("#%"):
                 word, _ = _directive(line)
                 if word == "eof":
                     break
                 raise NotAdmitted(f"'#%{shown(word)}' is below a row; move it above the rows")
-            if not line:
-                continue
-            has_rows = True
-            parsed_row = row(number, line)
-            if names is not None and (similar_name := names.add(parsed_row.name, number)) is not None:
-                warn(Problem(line=number, reason=similar_name))
         except NotAdmitted as problem:
-            report(Problem(line=number, reason=str(problem)))
+            problems.refuse(number, problem)
             continue
-        yield parsed_row
+        if line and not line.startswith("#"):
+            has_rows = True
+            yield number, line
     else:
-        reason = "the manifest ends without #%eof, so it was cut off; hand it in whole"
-        report(Problem(line=number + 1, reason=reason))
+        problems.refuse(number + 1, "the manifest ends without #%eof, so it was cut off; hand it in whole")
         return
-    _check_end(reading, number, has_rows, report)
-
-
-def _check_end(reading: Lines, eof: int, has_rows: bool, report: Report) -> None:
-    """Report a manifest without rows, and the first line with content below ``#%eof``: two manifests in one file."""
     if not has_rows:
-        report(
-            Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited")
-        )
-    for number, raw in reading:
-        try:
-            line = _text(raw)
-            if line.startswith("#%") or (line and not line.startswith("#")):
-                raise NotAdmitted(f"this is below the #%eof on line {eof}; hand in one manifest at a time")
-        except NotAdmitted as problem:
-            report(Problem(line=number, reason=str(problem)))
+        problems.refuse(number, "the manifest ends before its first row; name what is to be deposited")
+    for below, raw in reading:
+        text = raw.strip()
+        if text.startswith(b"#%") or (text and not text.startswith(b"#")):
+            problems.refuse(
+                below, f"this is below the #%eof on line {number}; hand in one manifest at a time"
+            )
             return
 
 

@@ -1,14 +1,18 @@
-"""The rules for the names of one object's files: no name is another's folder, and similar names get a warning.
+"""The rows of a manifest, and the rules for the names of one object's files.
 
-Two names are similar when they differ only in case or in the encoding of accents (canonical caseless matching, the
-Unicode Standard, section 3.13, D145). They are two files, which some file systems treat as one.
+No name is another's folder, and similar names get a warning. Two names are similar when they differ only in case or in
+the encoding of accents (canonical caseless matching, the Unicode Standard, section 3.13, D145). They are two files,
+which some file systems treat as one.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
-from spinney.apps.ingest.manifests.model import Unit
+from spinney.apps.ingest.manifests.model import PayloadKind, Problems, Row, Unit
 from spinney.files.paths import NotAdmitted, folded, shown
 
+_Item = TypeVar("_Item")
 _TOP = 0
 _SHOWN_MAX = 200
 _IS_FOLDER = "the file '{name}' is a folder on {other}; rename one"
@@ -46,6 +50,28 @@ class Names:
                 f"encoding of accents; both are kept, and readers with other file systems may see one"
             )
         return None
+
+
+def read_rows(
+    items: Iterable[tuple[int, _Item]],
+    parse: Callable[[int, _Item], Row],
+    kind: PayloadKind,
+    problems: Problems,
+) -> Iterator[Row]:
+    """Yield the rows of a manifest of this kind: what ``parse`` makes of each numbered item. Invalid ones, and those of
+    an object with the name of another, are reported, and skipped if that returns."""
+    names = (
+        None if kind.is_batch else Names(problems.unit)
+    )  # in a batch each row is an object, and names repeat
+    for number, item in items:
+        try:
+            row = parse(number, item)
+            if names is not None and (similar_name := names.add(row.name, number)) is not None:
+                problems.warn(number, similar_name)
+        except NotAdmitted as problem:
+            problems.refuse(number, problem)
+            continue
+        yield row if row.unit == problems.unit else replace(row, unit=problems.unit)
 
 
 class _Tree:

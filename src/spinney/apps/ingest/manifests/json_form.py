@@ -1,6 +1,6 @@
 """Parses the JSON form of a manifest: JSON Lines, or one small document.
 
-Rules and examples are in the package's docstring; `Report` is as in `checkm`. A duplicate key is refused, since
+Rules and examples are in the package's docstring; `Problems` are as in `checkm`. A duplicate key is refused, since
 parsers differ in which of the two counts.
 """
 
@@ -9,20 +9,21 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 from spinney.apps.ingest.manifests import fields, lines
 from spinney.apps.ingest.manifests.fields import shown
-from spinney.apps.ingest.manifests.file_names import Names
+from spinney.apps.ingest.manifests.file_names import read_rows
 from spinney.apps.ingest.manifests.model import (
     NOTHING,
     About,
     LineRefused,
+    Parsed,
     PayloadKind,
     Problem,
-    Report,
+    Problems,
     Row,
-    Unit,
 )
 from spinney.files.paths import NotAdmitted
 
@@ -35,12 +36,12 @@ OBJECT_KEYS = ("primary_id", "local_ids", "creator", "title", "date")
 Entry = Mapping[str, Any]
 
 
-def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def parse(file: io.BufferedReader, problems: Problems) -> Parsed | None:
     """Read the header or the document, and return the kind and the rows, which are read lazily. None: it
     names no kind.
 
     The first line decides: an object without ``files`` and ``objects`` is the header of JSON Lines; anything
-    else begins a document, which is read in full. ``report`` and ``warn`` are as in ``checkm.parse``.
+    else begins a document, which is read in full. ``problems`` are as in ``checkm.parse``.
     """
     reading = lines.numbered(file, JSON_MAX_BYTES)
     before: list[bytes] = []
@@ -53,7 +54,7 @@ def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[Payloa
         if header is not None:
             kind = _kind(header)
             _no_others(header, ("profile",), "the header")
-            return kind, _lines(reading, kind, report, warn)
+            return kind, _rows(_lines(reading, problems), kind, problems)
         document = _whole(b"".join((*before, raw)), file)
         kind = _kind(document)
         key = "objects" if kind.is_batch else "files"
@@ -62,11 +63,11 @@ def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[Payloa
         if not isinstance(entries, list) or not entries:
             raise NotAdmitted(f'a manifest of kind {kind} needs "{key}": a list that is not empty')
     except LineRefused as problem:
-        report(Problem(line=problem.line, reason=str(problem)))
+        problems.refuse(problem.line, problem)
     except NotAdmitted as problem:
-        report(Problem(line=number, reason=str(problem)))
+        problems.refuse(number, problem)
     else:
-        return kind, _entries(enumerate(entries, 1), kind, "entry", report, warn)
+        return kind, _rows(enumerate(entries, 1), kind, replace(problems, unit="entry"))
     return None
 
 
@@ -107,72 +108,51 @@ def _kind(value: Entry) -> PayloadKind:
 # --- JSON Lines ---------------------------------------------------------------------------------
 
 
-def _lines(
-    reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Report, warn: Report
-) -> Iterator[Row]:
-    """Yield the rows of JSON Lines up to the end line, which must have the number of entries."""
-    ended: list[tuple[int, Any]] = []
-    count, number = 0, 1
-
-    def entries() -> Iterator[tuple[int, Any]]:
-        nonlocal count, number
-        for number, raw in reading:
-            if not raw.strip():
-                continue
-            try:
-                value = _value(raw)
-            except NotAdmitted as problem:
-                count += 1
-                report(Problem(line=number, reason=str(problem)))
-                continue
-            if isinstance(value, dict) and value.keys() == {"end"}:
-                ended.append((number, value["end"]))
-                return
-            count += 1
-            yield number, value
-
-    yield from _entries(entries(), kind, "line", report, warn)
-    if not ended:
-        reason = f'the manifest ends without {{"end": {count}}}, so it was cut off; hand it in whole'
-        report(Problem(line=number + 1, reason=reason))
-        return
-    end_line, declared = ended[0]
-    if type(declared) is not int or declared != count:
-        reason = (
-            f"the end tells of {_shown(declared)} entries and there are {count}; hand the manifest in whole"
-        )
-        report(Problem(line=end_line, reason=reason))
-    elif not count:
-        reason = "the manifest ends before its first entry; name what is to be deposited"
-        report(Problem(line=end_line, reason=reason))
+def _lines(reading: Iterator[tuple[int, bytes]], problems: Problems) -> Iterator[tuple[int, Any]]:
+    """Yield the entries of JSON Lines up to the end line, which must have their number. Invalid lines are reported, and
+    skipped if that returns."""
+    count, number, end = 0, 1, None
     for number, raw in reading:
+        if not raw.strip():
+            continue
+        try:
+            value = _value(raw)
+        except NotAdmitted as problem:
+            count += 1
+            problems.refuse(number, problem)
+            continue
+        if isinstance(value, dict) and value.keys() == {"end"}:
+            end = value["end"]
+            break
+        count += 1
+        yield number, value
+    else:
+        reason = f'the manifest ends without {{"end": {count}}}, so it was cut off; hand it in whole'
+        problems.refuse(number + 1, reason)
+        return
+    if type(end) is not int or end != count:
+        reason = f"the end tells of {_shown(end)} entries and there are {count}; hand the manifest in whole"
+        problems.refuse(number, reason)
+    elif not count:
+        problems.refuse(number, "the manifest ends before its first entry; name what is to be deposited")
+    for further, raw in reading:
         if raw.strip():
-            reason = f"this is below the end on line {end_line}; hand in one manifest at a time"
-            report(Problem(line=number, reason=reason))
+            problems.refuse(
+                further, f"this is below the end on line {number}; hand in one manifest at a time"
+            )
             return
 
 
 # --- entries ------------------------------------------------------------------------------------
 
 
-def _entries(
-    entries: Iterator[tuple[int, Any]], kind: PayloadKind, unit: Unit, report: Report, warn: Report
-) -> Iterator[Row]:
-    """Yield the rows of numbered entries; invalid ones are reported, and skipped if the report returns."""
-    names = None if kind.is_batch else Names(unit)
-    for number, entry in entries:
-        try:
-            row = _object(number, entry, kind, unit, warn) if kind.is_batch else _file(number, entry)
-            row = row if unit == row.unit else replace(row, unit=unit)
-            if names is not None and (similar_name := names.add(row.name, number)) is not None:
-                warn(Problem(line=number, reason=similar_name, unit=unit))
-        except NotAdmitted as problem:
-            report(Problem(line=number, reason=str(problem), unit=unit))
-            continue
-        yield row
+def _rows(entries: Iterator[tuple[int, Any]], kind: PayloadKind, problems: Problems) -> Iterator[Row]:
+    """Yield the rows of numbered entries; invalid ones are reported, and skipped if that returns."""
+    row = partial(_object, kind=kind, problems=problems) if kind.is_batch else _file
+    return read_rows(entries, row, kind, problems)
 
 
-def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report) -> Row:
+def _object(number: int, entry: Any, kind: PayloadKind, problems: Problems) -> Row:
     """Parse an entry of a batch: one URL, or in a batch-manifest the files of an object."""
     if kind is not PayloadKind.BATCH_MANIFEST or not isinstance(entry, dict) or entry.get("files") is None:
         return _file(number, entry, of_object=True)
@@ -180,21 +160,22 @@ def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report
     file_entries = entry["files"]
     if not isinstance(file_entries, list) or not file_entries:
         raise NotAdmitted('"files" is no list, or empty; list the files of the object')
-    names = Names("entry")
-    files = []
-    for position, file_entry in enumerate(file_entries, 1):
-        try:
-            files.append(_file(number, file_entry))
-            if (similar_name := names.add(files[-1].name, position)) is not None:
-                warn(Problem(line=number, reason=f"files, entry {position}: {similar_name}", unit=unit))
-        except NotAdmitted as problem:
-            raise NotAdmitted(f"files, entry {position}: {problem}") from None
+
+    def refuse(problem: Problem) -> NoReturn:
+        raise NotAdmitted(f"files, {problem}")
+
+    below = Problems(
+        report=refuse, note=lambda warning: problems.warn(number, f"files, {warning}"), unit="entry"
+    )
+    rows = read_rows(
+        enumerate(file_entries, 1), lambda _, each: _file(number, each), PayloadKind.OBJECT_MANIFEST, below
+    )
     return Row(
         line=number,
         url="",
         name=fields.name(_text(entry, "name") or f"object-{number}", ""),
         about=_about(entry),
-        files=tuple(files),
+        files=tuple(rows),
     )
 
 

@@ -112,10 +112,6 @@ class ManifestRefused(NotAdmitted):
         self.problem = problem
 
 
-Report = Callable[[Problem], None]
-"""Handles a problem of a parser: it raises, or notes the problem and returns, so that the parser continues."""
-
-
 class Warnings:
     """The first warnings about a manifest, and the number of all."""
 
@@ -136,6 +132,29 @@ class Warnings:
         """Return the first ``most`` warnings as one text."""
         more = f"; and {self.count - most:,} more" if self.count > most else ""
         return "; ".join(str(warning) for warning in self.first[:most]) + more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """Takes the problems and the warnings that a parser finds."""
+
+    report: Callable[[Problem], None]
+    """Raises, or notes the problem and returns, so that the parser continues."""
+    note: Callable[[Problem], None]
+    """Notes a warning."""
+    unit: Unit = "line"
+
+    def refuse(self, line: int, reason: str | NotAdmitted) -> None:
+        """Report an error."""
+        self.report(Problem(line=line, reason=str(reason), unit=self.unit))
+
+    def warn(self, line: int, reason: str) -> None:
+        """Note a deviation that was read all the same."""
+        self.note(Problem(line=line, reason=reason, unit=self.unit))
+
+
+Parsed = tuple[PayloadKind, Iterator[Row]]
+"""The kind of a manifest, and its rows, which are read lazily."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from spinney.apps.ingest.manifests.model import (
     Judgement,
     Manifest,
     ManifestRefused,
+    Parsed,
     PayloadKind,
     Problem,
-    Report,
+    Problems,
     Row,
     Warnings,
 )
@@ -70,7 +71,7 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
     kind, rows, size_bytes, unknown, whole = None, 0, 0, 0, True
     try:
         with lines.opened(manifest) as file:
-            parsed = _form(file, note, warnings.note)
+            parsed = _form(file, Problems(report=note, note=warnings.note))
             if parsed is not None:
                 kind, parsed_rows = parsed
                 refusals = further(kind) if further else None
@@ -108,30 +109,28 @@ def _rows(manifest: Path, warnings: Warnings) -> Iterator[Row]:
         yield from rows
 
 
-def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple[PayloadKind, Iterator[Row]]:
+def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> Parsed:
     """Parse a manifest, and return its kind and rows; the first problem raises ManifestRefused."""
 
     def refuse(problem: Problem) -> None:
         raise ManifestRefused(shown(manifest.name), problem) from None
 
-    parsed = _form(file, refuse, warnings.note)
+    parsed = _form(file, Problems(report=refuse, note=warnings.note))
     assert parsed is not None, "a parser that finds no kind has reported why"
     return parsed
 
 
-def _form(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
+def _form(file: io.BufferedReader, problems: Problems) -> Parsed | None:
     """Parse a manifest in the form that its first character tells; None where it is neither, which is
     reported."""
     first = file.peek(1).lstrip()[:1]
     if first == b"{":
-        return json_form.parse(file, report, warn)
+        return json_form.parse(file, problems)
     if first == b"#":
-        return checkm.parse(file, report, warn)
-    report(
-        Problem(
-            line=1,
-            reason=f"this is no manifest: it begins neither with #%{checkm.DECLARATION} nor with a JSON "
-            f"object; hand in one of them as UTF-8",
-        )
+        return checkm.parse(file, problems)
+    problems.refuse(
+        1,
+        f"this is no manifest: it begins neither with #%{checkm.DECLARATION} nor with a JSON object; "
+        f"hand in one of them as UTF-8",
     )
     return None
