@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spinney.model.settings.holds import Scope as Scope
     from spinney.service.order_scope import OrderScope as OrderScope
     from spinney.service.queries import Queries as Queries
+    from spinney.service.queries import all_jobs as all_jobs
     from spinney.service.submit_rights import authorized as authorized
     from spinney.store.contract import SubmissionKey as SubmissionKey
     from spinney.store.contract import SubmitResult as SubmitResult
@@ -58,7 +59,7 @@ else:
             "spinney.model.operators.bulk_orders": "Order Verb",
             "spinney.model.settings.holds": "Hold Scope",
             "spinney.service.order_scope": "OrderScope",
-            "spinney.service.queries": "Queries",
+            "spinney.service.queries": "all_jobs Queries",
             "spinney.service.submit_rights": "authorized",
             "spinney.store.contract": "SubmissionKey SubmitResult",
             "spinney.store.parts": "Store",

@@ -10,7 +10,7 @@ works under a bridge's name, which it finds out at the beginning of each round, 
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -20,10 +20,10 @@ from spinney.bridges.foreign import Claim, ClaimLost, Foreign, ForeignAway, Orde
 from spinney.command_line import files_of
 from spinney.errors import DuplicateKey, SpinneyError, StoreUnavailable, StoreUnusable, UnknownType
 from spinney.jobs import SETTLED, Filter, Job, Options, State
-from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob
+from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob, all_jobs
 
 if TYPE_CHECKING:
-    from spinney.operations import Control, Store
+    from spinney.operations import Control
 
 log = logging.getLogger("spinney.bridges")
 
@@ -422,15 +422,6 @@ class Bridge:
         except StoreUnusable as error:
             if str(error) != trouble:  # else it is in the log already
                 log.warning("%s: %s", self.foreign.name, error)
-
-
-def all_jobs(store: "Store", job_filter: Filter) -> Iterator[Job]:
-    """Yield the jobs that a filter matches, in the order of their numbers, read page by page; each page is
-    read when it is needed."""
-    after = 0
-    while page := store.jobs(job_filter, after=after, limit=_PAGE):
-        yield from page
-        after = page[-1].id
 
 
 def _position(job: Job | None) -> str:

@@ -6,7 +6,7 @@ All surfaces read through this class, so that none can forget the limits. A job 
 Figures that are not kept by collection (rates and run times of stages and queues) are left out for a caller who is
 limited to some collections: they are None then, and never figures of others."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,9 +35,23 @@ if TYPE_CHECKING:  # each command would wait until these are loaded
     from spinney.model.operators.stats import Stats
     from spinney.model.settings.holds import Hold
     from spinney.model.settings.schedules import Schedule, ScheduleRun
+    from spinney.store.parts import Store
 
 STATS_WINDOW_S = 60.0
 """Rates are those of so long."""
+
+
+_PAGE = 500
+"""How many jobs are read at once where all are needed."""
+
+
+def all_jobs(source: "Queries | Store", job_filter: Filter) -> Iterator[Job]:
+    """Yield the jobs that a filter matches, in the order of their ids; each page is read when it is needed, so that
+    jobs which are submitted meanwhile may be among them. ``source``: the queries of a caller, or a store."""
+    after = 0
+    while page := source.jobs(job_filter, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
 
 
 class Queries(Service):

@@ -11,9 +11,8 @@ import orjson
 from spinney.apps.receivers.application import TYPES
 from spinney.apps.receivers.history import OldJob
 from spinney.jobs import Filter, Job, State, job_folder
-from spinney.operations import Control
+from spinney.operations import Control, all_jobs
 
-_PAGE = 500
 _DONE = {State.COMPLETED: 1, State.FAILED: -1, State.CANCELLED: -1, State.ORPHANED: -1}
 
 
@@ -21,11 +20,8 @@ def own_jobs(control: Control, root: Path) -> Iterator[OldJob]:
     """Yield the jobs of this service, type by type and within one by id, read page by page. ``root``: the
     folder root; a job whose folder is gone has no path."""
     for type_ in TYPES:
-        after = 0
-        while page := control.queries.jobs(Filter(type=type_), after=after, limit=_PAGE, newest=False):
-            for job in page:
-                yield _old_job(control, job, root)
-            after = page[-1].id
+        for job in all_jobs(control.queries, Filter(type=type_)):
+            yield _old_job(control, job, root)
 
 
 def _old_job(control: Control, job: Job, root: Path) -> OldJob:

@@ -16,7 +16,6 @@ from kazoo.exceptions import NoNodeError
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.merritt import progress
 from spinney.apps.ingest.merritt.marks import ROOT, owner_of
-from spinney.bridges.bridge import all_jobs
 from spinney.bridges.merritt import Batch, BatchState, Job, JobState, MerrittError, MerrittQueue
 from spinney.bridges.merritt.batches import add_batch
 from spinney.bridges.merritt.item_locks import Lock, add_lock, new_lock
@@ -28,6 +27,7 @@ from spinney.bridges.merritt.states import requeue_target
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction, create_numbered
 from spinney.jobs import SETTLED, Filter, State
 from spinney.jobs import Job as SpinneyJob
+from spinney.operations import all_jobs
 
 if TYPE_CHECKING:
     from spinney.operations import Control

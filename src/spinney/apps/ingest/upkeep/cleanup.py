@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
-_PAGE = 1000
 _FINISHED = (State.COMPLETED, State.DELETED)
 
 cleanings = app.pipeline(
@@ -138,11 +137,10 @@ def _untaken(store: "Store", folders: Path) -> Iterator[str]:
 
 def _batches(store: "Store", states: tuple[State, ...]) -> Iterator[tuple[StoredJob, BatchOrder]]:
     """Yield the batches in these states, with their orders."""
-    after = 0
-    while page := store.jobs(Filter(type="ingest.batch", states=states), after=after, limit=_PAGE):
-        for job in page:
-            yield job, BatchOrder.model_validate(job.params["order"])
-        after = page[-1].id
+    from spinney.operations import all_jobs
+
+    for job in all_jobs(store, Filter(type="ingest.batch", states=states)):
+        yield job, BatchOrder.model_validate(job.params["order"])
 
 
 def _owner(path: Path) -> int | None:
