@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 from spinney.apps.ingest.inventory.entry_rules import aware, plain
 from spinney.apps.ingest.inventory.model import Damaged
 from spinney.apps.ingest.inventory.open_tables import OpenTables
-from spinney.apps.ingest.inventory.schema import audits, objects, versions
+from spinney.apps.ingest.inventory.schema import HEAD, audits, objects, versions
 from spinney.files.paths import NotAdmitted, shown
 
 KEPT = 10
@@ -58,10 +58,7 @@ class FixityChecks(OpenTables):
     def _due(self, limit: int, *conditions: ColumnElement[bool]) -> dict[str, str]:
         query = (
             select(objects.c.ark, versions.c.storage)
-            .join(
-                versions,
-                (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
-            )
+            .join(versions, HEAD)
             .where(*conditions)
             .order_by(objects.c.audited_us, objects.c.id)
             .limit(limit)

@@ -33,51 +33,46 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A version of an object, with its origin: the parameter of ``record``."""
+class VersionOrigin:
+    """Where a version of an object comes from, and what its depositor says of it."""
 
-    ark: str
-    collection: str
-    owner: str
-    submitter: str
+    version: int
+    """From 1."""
     batch_id: str
     """``bid-…``"""
     job_id: str
     """``jid-…``"""
-    version: int
-    """From 1."""
-    created: datetime
-    """When the storage made the version, with a time zone."""
-    storage: str
-    """The name of the storage target that keeps it."""
-    files: Iterable[File]
-    """All files of the version, also unchanged ones. Read once."""
-    local_ids: Sequence[str] = ()
+    submitter: str
     who: str | None = None
     what: str | None = None
     when: str | None = None
     """``who``, ``what`` and ``when`` are the depositor's description of the object."""
+    storage: str
+    """The name of the storage target that keeps it."""
+    created: datetime
+    """When the storage made the version, with a time zone."""
     verified: int = 0
     """How many digests its depositor gave that were verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Entry(VersionOrigin):
+    """A version of an object: the parameter of ``record``."""
+
+    ark: str
+    collection: str
+    owner: str
+    files: Iterable[File]
+    """All files of the version, also unchanged ones. Read once."""
+    local_ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version(VersionOrigin):
     """A version of an object as the inventory records it."""
 
-    version: int
-    batch_id: str
-    job_id: str
-    submitter: str
-    who: str | None
-    what: str | None
-    when: str | None
-    storage: str
-    created: datetime
     files: int
     size_bytes: int
-    verified: int
-    """How many digests its depositor gave that were verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

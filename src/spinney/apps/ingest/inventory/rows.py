@@ -3,7 +3,7 @@ place."""
 
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import ColumnElement, Row, and_
 
 from spinney.apps.ingest.inventory.file_spans import Content
 from spinney.apps.ingest.inventory.model import Entry, File, Version
@@ -27,6 +27,13 @@ def content_of(row: Row[Any]) -> Content:
     """Return the content of a row that ends with the columns of ``CONTENT``, so that a query may have others
     before them."""
     return tuple(row[-len(CONTENT) :])
+
+
+def is_in_version(object_id: int, version: int) -> ColumnElement[bool]:
+    """Return the condition for the files of a version."""
+    return and_(
+        files.c.object_id == object_id, files.c.last_version >= version, files.c.first_version <= version
+    )
 
 
 def file(content: Content) -> File:

@@ -119,6 +119,9 @@ versions = Table(
 )
 """The recorded versions of objects. ``when_said`` is the depositor's date: ``when`` is a word of SQL."""
 
+HEAD = (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version)
+"""The condition that joins an object with its newest version."""
+
 files = Table(
     "inv_files",
     metadata,

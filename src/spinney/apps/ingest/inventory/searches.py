@@ -15,7 +15,7 @@ from spinney.apps.ingest.inventory.bindings import bound_to
 from spinney.apps.ingest.inventory.entry_rules import plain
 from spinney.apps.ingest.inventory.model import File, FileMatch, Match, Object, Recorded
 from spinney.apps.ingest.inventory.open_tables import OpenTables
-from spinney.apps.ingest.inventory.schema import files, local_ids, objects, versions
+from spinney.apps.ingest.inventory.schema import HEAD, files, local_ids, objects, versions
 from spinney.files.digests import ALGORITHMS, Digest, digest
 from spinney.files.paths import NotAdmitted, shown
 
@@ -99,15 +99,7 @@ class Searches(OpenTables):
                 raise NotAdmitted(
                     f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
                 )
-            query = (
-                select(*rows.CONTENT)
-                .where(
-                    files.c.object_id == object_id,
-                    files.c.last_version >= version,
-                    files.c.first_version <= version,
-                )
-                .order_by(files.c.path)
-            )
+            query = select(*rows.CONTENT).where(rows.is_in_version(object_id, version)).order_by(files.c.path)
             for row in connection.execution_options(yield_per=PAGE_MAX).execute(query):
                 yield rows.file(tuple(row))
 
@@ -237,7 +229,7 @@ def _objects(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int])
     """Select objects with their newest version, a page in the order of their ids, behind an id."""
     return (
         select(*_OBJECT, *rows.VERSION)
-        .join_from(objects, versions, _HEAD)
+        .join_from(objects, versions, HEAD)
         .where(*conditions, objects.c.id > behind[0])
         .order_by(objects.c.id)
     )
@@ -252,13 +244,12 @@ def _files(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int]) -
     return (
         select(*_OBJECT, *rows.VERSION, *_FILE, *rows.CONTENT)
         .join_from(files, objects, objects.c.id == files.c.object_id)
-        .join(versions, _HEAD)
+        .join(versions, HEAD)
         .where(*conditions, tuple_(files.c.object_id, files.c.id) > behind)
         .order_by(files.c.object_id, files.c.id)
     )
 
 
-_HEAD = and_(versions.c.object_id == objects.c.id, versions.c.version == objects.c.head_version)
 _any = versions.alias("any_version")
 _FILE = (
     files.c.id.label("file_id"),

@@ -147,7 +147,7 @@ def _neighbours(
 def _spans_over(connection: Connection, object_id: int, version: int) -> list[Span]:
     """Return the spans that contain a version."""
     query = select(files.c.id, files.c.first_version, files.c.last_version, *rows.CONTENT).where(
-        files.c.object_id == object_id, files.c.last_version >= version, files.c.first_version <= version
+        rows.is_in_version(object_id, version)
     )
     return [
         Span(row.id, row.first_version, row.last_version, rows.content_of(row))
