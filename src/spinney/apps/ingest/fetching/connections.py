@@ -10,7 +10,6 @@ import io
 import select
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from functools import cached_property
 from http.client import HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
-from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halted, TryFailed
+from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
 from spinney.safe_http import ForbiddenAddress, Resolve, SafeAddresses, bracketed
@@ -39,7 +38,7 @@ SLICE_S = 0.25
 class Connector:
     """Connects to public addresses, and to hosts that the rules name. Several threads may use it at once."""
 
-    def __init__(self, rules: Rules, halt: threading.Event, resolve: Resolve) -> None:
+    def __init__(self, rules: Rules, halt: Halt, resolve: Resolve) -> None:
         self._addresses = SafeAddresses(hosts=rules.hosts, resolve=resolve)
         self._rules = rules
         self._halt = halt
@@ -54,8 +53,7 @@ class Connector:
         scheme, host, port = server
         failure = Exception()
         for address in self._admitted_addresses(host, port):
-            if self._halt.is_set():
-                raise Halted
+            self._halt.check()
             try:
                 sock = socket.create_connection((address, port), self._rules.connect_s)
             except OSError as error:
@@ -129,7 +127,7 @@ class Connection:
     server: Server
     sock: socket.socket
     rules: Rules
-    halt: threading.Event
+    halt: Halt
     is_reusable: bool = False
     """Whether the answer to the last request has been read to its end, and the server keeps the connection; for its
     owner to set."""
@@ -237,8 +235,7 @@ class _Received(io.RawIOBase):
         """Read once, waiting up to ``read_s`` seconds in slices. Raises Halted, TryFailed,
         ConnectionBroke."""
         while True:
-            if self._halt.is_set():
-                raise Halted
+            self._halt.check()
             try:
                 return self._sock.recv_into(buffer)
             except TimeoutError:

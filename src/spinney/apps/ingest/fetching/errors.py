@@ -1,5 +1,7 @@
 """The errors of one try; the caller gets them as a FetchFailed or an Estimate's problem."""
 
+import threading
+
 
 class TryFailed(Exception):
     """One try failed, for a reason (a sentence without the URL); ``retryable``: another try may succeed.
@@ -40,3 +42,12 @@ class Differs(TryFailed):
 
 class Halted(Exception):
     """This thread was aborted, because another failed or the caller stopped it."""
+
+
+class Halt(threading.Event):
+    """Set to abort the threads of a call."""
+
+    def check(self, _: object = None) -> None:
+        """Raise Halted once it is set; it may be called between the pieces of a file that is read."""
+        if self.is_set():
+            raise Halted

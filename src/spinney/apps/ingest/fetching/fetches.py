@@ -5,7 +5,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
 from spinney.apps.ingest.fetching.downloads import copy_file, download
-from spinney.apps.ingest.fetching.errors import Differs, Halted, TryFailed
+from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient
 from spinney.apps.ingest.fetching.journal import Journal, existing_file
 from spinney.apps.ingest.fetching.partial_files import Part, Place
@@ -78,7 +77,7 @@ def fetch_all(
     aside = aside_of(folder)
     for path in (folder, aside):
         path.mkdir(parents=True, exist_ok=True)
-    halt = threading.Event()
+    halt = Halt()
     surroundings = surroundings or Surroundings()
     client = HttpClient(rules, halt, at_once=at_once, answered=answered, resolve=surroundings.resolve)
     with _locked(aside, files[0]), closing(Journal(aside / JOURNAL)) as journal:
@@ -113,7 +112,7 @@ class _Fetching:
     rules: Rules
     tries: int
     algorithms: tuple[str, ...]
-    halt: threading.Event
+    halt: Halt
     surroundings: Surroundings
     journal: Journal
     client: HttpClient
@@ -220,8 +219,7 @@ class _Fetching:
         """Wait before the next try, as long as the backoff or the server asks. Raises Halted."""
         rest_s = max(delay_s(self.rules.backoff, tried, self.surroundings.draw()), at_least_s)
         self.surroundings.pause(self.halt, rest_s)
-        if self.halt.is_set():
-            raise Halted
+        self.halt.check()
 
     def _give_name(self, file: RemoteFile, target: Path, part: Part) -> Fetched:
         """Enter a complete part in the journal and rename it to its final name."""

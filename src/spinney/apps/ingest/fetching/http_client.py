@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
-from spinney.apps.ingest.fetching.errors import ConnectionBroke, TryFailed
+from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted
@@ -57,7 +57,7 @@ class HttpClient:
     def __init__(
         self,
         rules: Rules,
-        halt: threading.Event,
+        halt: Halt,
         *,
         at_once: int,
         answered: Callable[[str], None],

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.fetching.errors import Halted
+from spinney.apps.ingest.fetching.errors import Halt
 from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile
 from spinney.files import copies
 from spinney.files.digests import Sums
@@ -72,7 +72,7 @@ def existing_file(
     source: str,
     journal: Journal,
     algorithms: Collection[str],
-    halt: threading.Event,
+    halt: Halt,
 ) -> Fetched | None:
     """Return the file at ``target`` if it has the given size and digest, or else those in the journal; None
     where it has not, or nothing is known to compare it with.
@@ -104,7 +104,7 @@ def _matches(entry: Fetched, size_bytes: int, sums: dict[str, str]) -> bool:
 
 
 def _read(
-    target: Path, size_bytes: int | None, algorithms: Collection[str], halt: threading.Event
+    target: Path, size_bytes: int | None, algorithms: Collection[str], halt: Halt
 ) -> tuple[int, dict[str, str]] | None:
     """Return size and digests of a regular file; None for a link or anything else, and for another size than
     ``size_bytes``."""
@@ -116,10 +116,5 @@ def _read(
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or size_bytes not in (None, status.st_size):
             return None
-        sums, read_bytes = Sums(algorithms), 0
-        while chunk := file.read(copies.CHUNK_BYTES):
-            if halt.is_set():
-                raise Halted
-            sums.update(chunk)
-            read_bytes += len(chunk)
-    return read_bytes, sums.values()
+        sums = Sums(algorithms)
+        return sums.read(file, halt.check), sums.values()

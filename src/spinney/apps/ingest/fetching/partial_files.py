@@ -8,7 +8,6 @@ belongs to other bytes, as of an older part, is detected.
 
 import json
 import os
-import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.fetching.errors import Halted
+from spinney.apps.ingest.fetching.errors import Halt
 from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import copies
 from spinney.files.digests import Sums
@@ -43,7 +42,7 @@ class Place:
     """A hash of the URL, which the mark of a part must name so that the part is used."""
     algorithms: Collection[str]
     rules: Rules
-    halt: threading.Event
+    halt: Halt
     is_new: bool
     """Whether there is no part and no mark of an earlier try."""
 
@@ -77,8 +76,7 @@ class Part:
 
     def write(self, chunk: bytes) -> None:
         """Add bytes; from time to time they are synced and marked. Raises Halted when aborted."""
-        if self._place.halt.is_set():
-            raise Halted
+        self._place.halt.check()
         copies.write_all(self._file, chunk)
         self._sums.update(chunk)
         self.size_bytes += len(chunk)
@@ -135,8 +133,7 @@ def load_part(place: Place) -> Part | None:
     with ExitStack() as unless_right:
         unless_right.enter_context(file)
         while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):
-            if place.halt.is_set():
-                raise Halted
+            place.halt.check()
             sums.update(chunk)
             remaining_bytes -= len(chunk)
         if remaining_bytes or any(sums_.get(a, v) != v for a, v in sums.values().items()):

@@ -1,13 +1,12 @@
 """Estimates the sizes of payloads before they are fetched."""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from spinney.apps.ingest.fetching import parallel_tasks, response_headers, urls
 from spinney.apps.ingest.fetching.downloads import size_of
-from spinney.apps.ingest.fetching.errors import TryFailed
+from spinney.apps.ingest.fetching.errors import Halt, TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
 from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules
 from spinney.files.paths import NotAdmitted
@@ -32,7 +31,7 @@ def estimate(
     files would be in vain; hosts in ``skipped_hosts`` are not asked, and their sizes are unknown. ``answered``: as in
     ``fetch_all``. Raises FetchFailed, Stopped.
     """
-    halt = threading.Event()
+    halt = Halt()
     rules = replace(rules, skipped_hosts=rules.skipped_hosts | skipped_hosts)
     client = HttpClient(rules, halt, at_once=at_once, answered=answered)
 
