@@ -41,7 +41,7 @@ one whose file never got its name, has no effect.
 ``response_headers``  the rules of RFC 9110 for the headers of answers
 ``partial_files``     incomplete files with their marks
 ``journal``           which files were fetched, for files whose digest nobody has given
-``size_checks``       size and digest compared as early as possible
+``wanted_files``      a file to fetch, whose size and digest are compared as early as possible
 ``parallel_tasks``    several tasks at once, with callbacks in the caller's thread
 ``errors``            the errors of one try
 

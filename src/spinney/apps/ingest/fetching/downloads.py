@@ -2,41 +2,35 @@
 
 import contextlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from spinney.apps.ingest.fetching import partial_files, response_headers
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import Answer, HttpClient, status_error
-from spinney.apps.ingest.fetching.partial_files import Head, Part, Place
-from spinney.apps.ingest.fetching.size_checks import Measure
+from spinney.apps.ingest.fetching.partial_files import Head, Part
+from spinney.apps.ingest.fetching.wanted_files import WantedFile
 from spinney.errors import UsageError
 from spinney.files import copies, paths
 
 
-def download(
-    client: HttpClient, place: Place, url: str, measure: Measure, count_bytes: Callable[[int], None]
-) -> Part:
-    """Fetch a file over HTTP, and return a part with all its bytes, open.
-
-    ``measure`` checks sizes as early as possible; the digest is left to the caller. ``count_bytes`` is called with
-    the size of each piece that is received, without those of an earlier try.
+def download(client: HttpClient, wanted: WantedFile) -> Part:
+    """Fetch a file over HTTP, and return a part with all its bytes, open; its digest is left to the caller.
 
     Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next
     try, and the part is closed.
     """
-    part = partial_files.load_part(place)
+    part = partial_files.load_part(wanted)
     if part is not None and part.size_bytes == part.head.size_bytes:
         return part
     try:
-        with client.request("GET", url, _range_headers(part)) as answer:
+        with client.request("GET", wanted.file.url, _range_headers(part)) as answer:
             if part is not None and answer.status in (206, 416):
-                _require_continuation(part, answer, place, measure)
+                _require_continuation(part, answer, wanted)
             else:
-                part = _begin(part, answer, place, measure)
+                part = _begin(part, answer, wanted)
             if answer.status != 416:
-                _receive(part, answer, measure, count_bytes)
+                _receive(part, answer)
     except BaseException:
         if part is not None:
             _save(part)
@@ -53,7 +47,7 @@ def _range_headers(part: Part | None) -> dict[str, str]:
     return {"Range": f"bytes={part.size_bytes}-", "If-Range": part.head.condition}
 
 
-def _require_continuation(part: Part, answer: Answer, place: Place, measure: Measure) -> None:
+def _require_continuation(part: Part, answer: Answer, wanted: WantedFile) -> None:
     """Raise TryFailed, and remove the part, unless the answer begins where the part ends. The size of the whole file is
     kept, for the answer may end before it: where the file can be compared with nothing, the size must be known."""
     span = response_headers.span_of(answer.headers)
@@ -68,17 +62,17 @@ def _require_continuation(part: Part, answer: Answer, place: Place, measure: Mea
     ):
         if part.head.size_bytes is None:
             part.head = replace(part.head, size_bytes=span.whole_bytes)
-        if part.head.size_bytes is not None or measure.compares:
+        if part.head.size_bytes is not None or wanted.compares:
             return
-    partial_files.remove_part(place)
+    partial_files.remove_part(wanted)
     raise TryFailed("the server does not resume the interrupted download; try again later", retryable=True)
 
 
-def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) -> Part:
+def _begin(part: Part | None, answer: Answer, wanted: WantedFile) -> Part:
     """Return a new part for a whole file, in place of an older one. Raises TryFailed where the answer cannot be the
     file: another status, an encoded body, another size than given."""
     if answer.status != 200:
-        raise status_error(answer, place.rules)
+        raise status_error(answer, wanted.rules)
     coding = response_headers.encoding_of(answer.headers)
     if coding is not None:
         raise TryFailed(
@@ -87,20 +81,18 @@ def _begin(part: Part | None, answer: Answer, place: Place, measure: Measure) ->
             retryable=False,
         )
     size_bytes = response_headers.length_of(answer.headers)
-    measure.check_announced(size_bytes)
+    wanted.check_announced(size_bytes)
     if part is not None:
         part.close()
     condition = response_headers.condition_of(answer.headers)
-    head = Head(source=place.source, condition=condition, size_bytes=size_bytes)
-    return partial_files.new_part(place, head)
+    head = Head(source=wanted.source, condition=condition, size_bytes=size_bytes)
+    return partial_files.new_part(wanted, head)
 
 
-def _receive(part: Part, answer: Answer, measure: Measure, count_bytes: Callable[[int], None]) -> None:
+def _receive(part: Part, answer: Answer) -> None:
     """Add the body to the part. Raises TryFailed where it is too long, or ends before the announced size."""
     for chunk in answer.chunks:
-        measure.check_received(part.size_bytes + len(chunk))
         part.write(chunk)
-        count_bytes(len(chunk))
     if part.head.size_bytes not in (None, part.size_bytes):
         raise TryFailed(
             f"it broke off after {part.size_bytes:,} of {part.head.size_bytes:,} bytes; try again later",
@@ -127,9 +119,7 @@ def size_of(root: Path, path: str) -> int:
         return os.fstat(file.fileno()).st_size
 
 
-def copy_file(
-    place: Place, root: Path, path: str, measure: Measure, count_bytes: Callable[[int], None]
-) -> Part:
+def copy_file(wanted: WantedFile, root: Path, path: str) -> Part:
     """Copy a file of this machine, and return a part with all its bytes, open.
 
     The file is copied rather than linked, since its owner may change it later; a change while it is read is
@@ -139,15 +129,13 @@ def copy_file(
     _require_root(root, path)
     with paths.opened_beneath(root, path) as file:
         before = os.fstat(file.fileno())
-        measure.check_announced(before.st_size)
+        wanted.check_announced(before.st_size)
         # Without a condition: copying again is quicker than checking whether the file is unchanged.
-        head = Head(source=place.source, condition=None, size_bytes=before.st_size)
-        part = partial_files.new_part(place, head)
+        head = Head(source=wanted.source, condition=None, size_bytes=before.st_size)
+        part = partial_files.new_part(wanted, head)
         try:
             while chunk := file.read(copies.CHUNK_BYTES):
-                measure.check_received(part.size_bytes + len(chunk))
                 part.write(chunk)
-                count_bytes(len(chunk))
             after = os.fstat(file.fileno())
             if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
                 raise TryFailed("it was changed while it was read; retry when it is complete", retryable=True)

@@ -15,9 +15,9 @@ from spinney.apps.ingest.fetching.downloads import copy_file, download
 from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient
 from spinney.apps.ingest.fetching.journal import Journal, existing_file
-from spinney.apps.ingest.fetching.partial_files import Part, Place
+from spinney.apps.ingest.fetching.partial_files import Part
 from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules, Surroundings
-from spinney.apps.ingest.fetching.size_checks import Measure
+from spinney.apps.ingest.fetching.wanted_files import WantedFile
 from spinney.files import copies, disk_space, paths
 from spinney.files.digests import canonical
 from spinney.files.paths import NotAdmitted
@@ -164,21 +164,22 @@ class _Fetching:
         once, and one without an answer not at all. ``file.tried`` counts tries of earlier calls. Raises
         FetchFailed for the last of them.
         """
-        measure = Measure(file, self.rules)
-        place = Place(
+        wanted = WantedFile(
+            file=file,
             source=_source(file),
             path=self.aside / f"{_hash(file.name)[:32]}.part",
             algorithms=self._sums_of(file),
             rules=self.rules,
             halt=self.halt,
             is_new=self.is_new,
+            count_bytes=count_bytes,
         )
         tried, is_second = file.tried, False
         while True:
             try:
-                return self._try_once(file, place, measure, count_bytes)
+                return self._try_once(wanted)
             except Differs as differs:
-                partial_files.remove_part(place)
+                partial_files.remove_part(wanted)
                 if is_second:
                     raise _failed(file, differs.reason, retryable=False) from None
                 is_second = True
@@ -195,21 +196,18 @@ class _Fetching:
                     reason = f"{failure.reason} (tried {tried} times)"
                     raise _failed(file, reason, retryable=True, tried=tried) from None
                 self._pause(tried, failure.after_s or 0.0)
-            place = replace(place, is_new=False)
+            wanted = replace(wanted, is_new=False)
 
-    def _try_once(
-        self, file: RemoteFile, place: Place, measure: Measure, count_bytes: Callable[[int], None]
-    ) -> Part:
+    def _try_once(self, wanted: WantedFile) -> Part:
         """Try once to get a whole file with the right size and digest. Raises TryFailed, Differs,
         NotAdmitted, OSError, Halted."""
-        parsed = urls.admitted(file.url)
+        parsed = urls.admitted(wanted.file.url)
         if parsed.scheme == "file":
-            root, path = urls.beneath(parsed, self.rules.file_roots)
-            part = copy_file(place, root, path, measure, count_bytes)
+            part = copy_file(wanted, *urls.beneath(parsed, self.rules.file_roots))
         else:
-            part = download(self.client, place, file.url, measure, count_bytes)
+            part = download(self.client, wanted)
         try:
-            measure.check_whole(part.size_bytes, part.sums)
+            wanted.check_whole(part.size_bytes, part.sums)
         except Differs:
             part.close()
             raise

@@ -9,14 +9,13 @@ belongs to other bytes, as of an older part, is detected.
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.fetching.errors import Halt
-from spinney.apps.ingest.fetching.rules import Rules
+from spinney.apps.ingest.fetching.wanted_files import WantedFile
 from spinney.files import copies
 from spinney.files.digests import Sums
 
@@ -33,32 +32,13 @@ class Head:
     """The size of the whole file, if the server gave it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The path of a part, and the data that every part needs."""
-
-    path: Path
-    source: str
-    """A hash of the URL, which the mark of a part must name so that the part is used."""
-    algorithms: Collection[str]
-    rules: Rules
-    halt: Halt
-    is_new: bool
-    """Whether there is no part and no mark of an earlier try."""
-
-    @property
-    def mark(self) -> Path:
-        """Return the path of the mark, beside the part."""
-        return self.path.with_suffix(".json")
-
-
 class Part:
     """An open part: bytes are added at its end, and its digests are updated. It belongs to one thread."""
 
-    def __init__(self, place: Place, file: BinaryIO, head: Head, sums: Sums, size_bytes: int) -> None:
+    def __init__(self, wanted: WantedFile, file: BinaryIO, head: Head, sums: Sums, size_bytes: int) -> None:
         self.head = head
         self.size_bytes = size_bytes
-        self._place = place
+        self._wanted = wanted
         self._file = file
         self._sums = sums
         self._marked_bytes = size_bytes
@@ -67,7 +47,7 @@ class Part:
     @property
     def path(self) -> Path:
         """Return the path of the file that the bytes are written to until the part is complete."""
-        return self._place.path
+        return self._wanted.path
 
     @property
     def sums(self) -> Mapping[str, str]:
@@ -75,15 +55,18 @@ class Part:
         return self._sums.values()
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes; from time to time they are synced and marked. Raises Halted when aborted."""
-        self._place.halt.check()
+        """Add bytes that were received; from time to time they are synced and marked. Raises Halted when aborted,
+        Differs or TryFailed where they are too many."""
+        self._wanted.halt.check()
+        self._wanted.check_received(self.size_bytes + len(chunk))
         copies.write_all(self._file, chunk)
         self._sums.update(chunk)
         self.size_bytes += len(chunk)
-        rules = self._place.rules
+        rules = self._wanted.rules
         since_bytes = self.size_bytes - self._marked_bytes
         if since_bytes >= rules.mark_bytes or time.monotonic() - self._marked_at >= rules.mark_s:
             self.mark()
+        self._wanted.count_bytes(len(chunk))
 
     def mark(self) -> None:
         """Make the bytes durable, and write the mark; nothing for a part that cannot be resumed."""
@@ -91,7 +74,7 @@ class Part:
             return
         os.fdatasync(self._file.fileno())
         mark = {"head": asdict(self.head), "at": self.size_bytes, "sums": self.sums}
-        copies.write_durably(self._place.mark, json.dumps(mark))
+        copies.write_durably(self._wanted.mark, json.dumps(mark))
         self._marked_bytes, self._marked_at = self.size_bytes, time.monotonic()
 
     def close(self) -> None:
@@ -99,41 +82,41 @@ class Part:
         self._file.close()
 
 
-def new_part(place: Place, head: Head) -> Part:
+def new_part(wanted: WantedFile, head: Head) -> Part:
     """Make a new, empty part, and remove an older one of that name."""
-    if not place.is_new:
-        remove_part(place)
-    return Part(place, place.path.open("xb", buffering=0), head, Sums(place.algorithms), 0)
+    if not wanted.is_new:
+        remove_part(wanted)
+    return Part(wanted, wanted.path.open("xb", buffering=0), head, Sums(wanted.algorithms), 0)
 
 
-def load_part(place: Place) -> Part | None:
+def load_part(wanted: WantedFile) -> Part | None:
     """Return the existing part, up to its mark, if it is from the same URL and its digests are right, else None.
 
     Its bytes are read again, which is quicker than to fetch them. Bytes after the mark are cut off. Raises
     Halted when aborted while it is read.
     """
-    if place.is_new:
+    if wanted.is_new:
         return None
-    mark = _read_mark(place.mark)
+    mark = _read_mark(wanted.mark)
     if mark is None:
         return None
     head, marked_bytes, sums_ = mark
     if (
-        head.source != place.source
+        head.source != wanted.source
         or head.condition is None
         or marked_bytes <= 0
-        or not set(sums_) & set(place.algorithms)
+        or not set(sums_) & set(wanted.algorithms)
     ):
         return None
     try:
-        file = os.fdopen(os.open(place.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0)
+        file = os.fdopen(os.open(wanted.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0)
     except OSError:
         return None
-    sums, remaining_bytes = Sums(place.algorithms), marked_bytes
+    sums, remaining_bytes = Sums(wanted.algorithms), marked_bytes
     with ExitStack() as unless_right:
         unless_right.enter_context(file)
         while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):
-            place.halt.check()
+            wanted.halt.check()
             sums.update(chunk)
             remaining_bytes -= len(chunk)
         if remaining_bytes or any(sums_.get(a, v) != v for a, v in sums.values().items()):
@@ -141,13 +124,13 @@ def load_part(place: Place) -> Part | None:
         unless_right.pop_all()
     file.truncate(marked_bytes)
     file.seek(marked_bytes)
-    return Part(place, file, head, sums, marked_bytes)
+    return Part(wanted, file, head, sums, marked_bytes)
 
 
-def remove_part(place: Place) -> None:
+def remove_part(wanted: WantedFile) -> None:
     """Remove a part and its mark, if they exist."""
-    place.mark.unlink(missing_ok=True)
-    place.path.unlink(missing_ok=True)
+    wanted.mark.unlink(missing_ok=True)
+    wanted.path.unlink(missing_ok=True)
 
 
 def _read_mark(path: Path) -> tuple[Head, int, Mapping[str, str]] | None:

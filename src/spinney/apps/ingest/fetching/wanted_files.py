@@ -1,18 +1,34 @@
-"""Checks size and digest of a file against the given ones, as early as possible."""
+"""A file to fetch, as its tries need it, which checks size and digest against the given ones as early as possible."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from spinney.apps.ingest.fetching.errors import Differs, TryFailed
+from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetching.rules import RemoteFile, Rules
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """The size and digest that a file must have, if they were given, and the size that no file may exceed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedFile:
+    """A file to fetch, with its limits and the place of its bytes until it is complete."""
 
     file: RemoteFile
+    source: str
+    """A hash of the URL, which the mark of a part must name so that the part is used."""
+    path: Path
+    """The path of its part."""
+    algorithms: Collection[str]
     rules: Rules
+    halt: Halt
+    is_new: bool
+    """Whether there is no part and no mark of an earlier try."""
+    count_bytes: Callable[[int], None]
+    """Called with the size of each piece that is received, without those of an earlier try."""
+
+    @property
+    def mark(self) -> Path:
+        """Return the path of the mark, beside the part."""
+        return self.path.with_suffix(".json")
 
     @property
     def compares(self) -> bool:
