@@ -123,9 +123,9 @@ class _Fetching:
         """Return a file that has its final name, fetched unless the right one is there. Raises FetchFailed, NoRoom,
         Halted; OSError where the disk is read-only."""
         try:
-            target = self._target(file)
-            existing = None if self.is_new else self._existing(file, target)
-            return existing or self._give_name(file, target, self._fetch_part(file, count_bytes))
+            wanted = self._wanted(file, count_bytes)
+            existing = None if self.is_new else self._existing(wanted)
+            return existing or self._give_name(wanted, self._fetch_part(wanted))
         except NotAdmitted as error:
             raise _failed(file, str(error), retryable=False) from None
         except OSError as error:
@@ -135,6 +135,22 @@ class _Fetching:
                 raise
             reason = f"the file system failed ({error.strerror or error}); repair it, then retry"
             raise _failed(file, reason, retryable=True) from error
+
+    def _wanted(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> WantedFile:
+        """Return a file as its tries need it. The algorithms are those of the caller and that of the given digest, and
+        at least one."""
+        algorithms = (*self.algorithms, *([file.digest.algorithm] if file.digest else []))
+        return WantedFile(
+            file=file,
+            source=_hash(file.url),
+            target=self._target(file),
+            path=self.aside / f"{_hash(file.name)[:32]}.part",
+            algorithms=tuple(dict.fromkeys(algorithms)) or ("sha256",),
+            rules=self.rules,
+            halt=self.halt,
+            is_new=self.is_new,
+            count_bytes=count_bytes,
+        )
 
     def _target(self, file: RemoteFile) -> Path:
         """Return the final path of a file, whose folder is made. Raises NotAdmitted where a link leads elsewhere."""
@@ -148,32 +164,23 @@ class _Fetching:
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
 
-    def _existing(self, file: RemoteFile, target: Path) -> Fetched | None:
+    def _existing(self, wanted: WantedFile) -> Fetched | None:
         """Return the file that an earlier call fetched; None: there is none, or not the right one, which is
         removed."""
-        existing = existing_file(target, file, _source(file), self.journal, self._sums_of(file), self.halt)
+        existing = existing_file(wanted, self.journal)
         if existing is None:
             # Before fetching: if that fails, no wrong file may be left under the final name.
-            target.unlink(missing_ok=True)
+            wanted.target.unlink(missing_ok=True)
         return existing
 
-    def _fetch_part(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Part:
+    def _fetch_part(self, wanted: WantedFile) -> Part:
         """Return a complete part with the right size and digest, open.
 
         A try that failed for a temporary reason is repeated up to ``tries`` times, one with other content
         once, and one without an answer not at all. ``file.tried`` counts tries of earlier calls. Raises
         FetchFailed for the last of them.
         """
-        wanted = WantedFile(
-            file=file,
-            source=_source(file),
-            path=self.aside / f"{_hash(file.name)[:32]}.part",
-            algorithms=self._sums_of(file),
-            rules=self.rules,
-            halt=self.halt,
-            is_new=self.is_new,
-            count_bytes=count_bytes,
-        )
+        file = wanted.file
         tried, is_second = file.tried, False
         while True:
             try:
@@ -219,21 +226,14 @@ class _Fetching:
         self.surroundings.pause(self.halt, rest_s)
         self.halt.check()
 
-    def _give_name(self, file: RemoteFile, target: Path, part: Part) -> Fetched:
+    def _give_name(self, wanted: WantedFile, part: Part) -> Fetched:
         """Enter a complete part in the journal and rename it to its final name."""
         part.close()
-        fetched = Fetched(
-            name=file.name, source=_source(file), size_bytes=part.size_bytes, sums=dict(part.sums)
-        )
+        fetched = wanted.fetched(part.size_bytes, part.sums)
         # Before the name: a name without a line would be fetched again.
         self.journal.add(fetched)
-        part.path.replace(target)
+        part.path.replace(wanted.target)
         return fetched
-
-    def _sums_of(self, file: RemoteFile) -> tuple[str, ...]:
-        """Return the algorithms to compute: those of the caller, that of the given digest, and at least one."""
-        own = self.algorithms or (() if file.digest else ("sha256",))
-        return tuple(dict.fromkeys((*own, file.digest.algorithm))) if file.digest else own
 
 
 @contextmanager
@@ -271,10 +271,7 @@ def _failed(
     )
 
 
-def _source(file: RemoteFile) -> str:
-    """Return what stands for a file's URL in marks and journal, without revealing a signature in it."""
-    return _hash(file.url)
-
-
 def _hash(text: str) -> str:
+    """Return what stands for a file's URL in marks and journal, without revealing a signature in it, or for its name in
+    that of its part."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

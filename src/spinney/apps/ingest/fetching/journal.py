@@ -6,17 +6,16 @@ or missing line only causes another download; therefore the journal is never syn
 """
 
 import os
-import stat
 import threading
-from collections.abc import Collection
 from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.fetching.errors import Halt
-from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile
-from spinney.files import copies
+from spinney.apps.ingest.fetching.rules import Fetched
+from spinney.apps.ingest.fetching.wanted_files import WantedFile
+from spinney.files import copies, paths
 from spinney.files.digests import Sums
+from spinney.files.paths import NotAdmitted
 
 
 class Journal:
@@ -66,55 +65,45 @@ def _entry(line: bytes) -> Fetched | None:
 # --- existing files ---------------------------------------------------------------------------
 
 
-def existing_file(
-    target: Path,
-    file: RemoteFile,
-    source: str,
-    journal: Journal,
-    algorithms: Collection[str],
-    halt: Halt,
-) -> Fetched | None:
-    """Return the file at ``target`` if it has the given size and digest, or else those in the journal; None
+def existing_file(wanted: WantedFile, journal: Journal) -> Fetched | None:
+    """Return the file that has its final name if it has the given size and digest, or else those in the journal; None
     where it has not, or nothing is known to compare it with.
 
-    The journal's line counts if it is of the same URL, of which ``source`` is the hash. The file is read in full.
-    Raises Halted, OSError.
+    The journal's line counts if it is of the same URL. The file is read in full. Raises Halted, OSError.
     """
+    file = wanted.file
     entry = journal.entries.get(file.name)
-    if entry is not None and entry.source != source:
+    if entry is not None and entry.source != wanted.source:
         entry = None
     if file.digest is None and entry is None:
         return None
     size_bytes = file.size_bytes if file.size_bytes is not None or entry is None else entry.size_bytes
-    result = _read(target, size_bytes, algorithms, halt)
-    if result is None:
+    existing = _read(wanted, size_bytes)
+    if existing is None:
         return None
-    size_bytes, sums = result
     if file.digest is None:
-        is_right = entry is not None and _matches(entry, size_bytes, sums)
+        is_right = entry is not None and _matches(entry, existing)
     else:
-        is_right = sums[file.digest.algorithm] == file.digest.value
-    return Fetched(name=file.name, source=source, size_bytes=size_bytes, sums=sums) if is_right else None
+        is_right = existing.sums[file.digest.algorithm] == file.digest.value
+    return existing if is_right else None
 
 
-def _matches(entry: Fetched, size_bytes: int, sums: dict[str, str]) -> bool:
+def _matches(entry: Fetched, existing: Fetched) -> bool:
     """Return whether a file has the size of an entry and all digests that both have, at least one."""
-    common = sums.keys() & entry.sums.keys()
-    return entry.size_bytes == size_bytes and bool(common) and all(sums[a] == entry.sums[a] for a in common)
+    common = existing.sums.keys() & entry.sums.keys()
+    is_same = all(existing.sums[algorithm] == entry.sums[algorithm] for algorithm in common)
+    return entry.size_bytes == existing.size_bytes and bool(common) and is_same
 
 
-def _read(
-    target: Path, size_bytes: int | None, algorithms: Collection[str], halt: Halt
-) -> tuple[int, dict[str, str]] | None:
-    """Return size and digests of a regular file; None for a link or anything else, and for another size than
-    ``size_bytes``."""
+def _read(wanted: WantedFile, size_bytes: int | None) -> Fetched | None:
+    """Return the regular file that has the final name, with its digests; None for a link or anything else, and for
+    another size than ``size_bytes``."""
+    target = wanted.target
     try:
-        handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with paths.opened_beneath(target.parent, target.name) as file:
+            if size_bytes not in (None, os.fstat(file.fileno()).st_size):
+                return None
+            sums = Sums(wanted.algorithms)
+            return wanted.fetched(sums.read(file, wanted.halt.check), sums.values())
+    except NotAdmitted:
         return None
-    with os.fdopen(handle, "rb", buffering=0) as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or size_bytes not in (None, status.st_size):
-            return None
-        sums = Sums(algorithms)
-        return sums.read(file, halt.check), sums.values()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
-from spinney.apps.ingest.fetching.rules import RemoteFile, Rules
+from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile, Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,8 @@ class WantedFile:
     file: RemoteFile
     source: str
     """A hash of the URL, which the mark of a part must name so that the part is used."""
+    target: Path
+    """Its final path, in a folder that exists."""
     path: Path
     """The path of its part."""
     algorithms: Collection[str]
@@ -29,6 +31,10 @@ class WantedFile:
     def mark(self) -> Path:
         """Return the path of the mark, beside the part."""
         return self.path.with_suffix(".json")
+
+    def fetched(self, size_bytes: int, sums: Mapping[str, str]) -> Fetched:
+        """Return the result, for a file of this size and these digests."""
+        return Fetched(name=self.file.name, source=self.source, size_bytes=size_bytes, sums=dict(sums))
 
     @property
     def compares(self) -> bool:
