@@ -30,6 +30,7 @@ from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.bridges.merritt import (
+    Head,
     Job,
     JobState,
     MerrittCommitUncertain,
@@ -365,30 +366,27 @@ class MerrittConsumer:
 
         All heads are read in one round. A release is returned once the job is locked again.
         """
-        wishes = []
         with self._reached():
             ids = self._owned.ids()
-            for job_id, head in zip(ids, self.queue.jobs.heads(ids), strict=True):
-                if head is None:
-                    wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue"))
-                    continue
-                if head.state in ENDED:
-                    reason = f"{head.state} in Merritt's queue"
-                    wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
-                elif self._owned.is_handed_over(job_id):
-                    if (
-                        head.state in self.settings.states
-                        and (job := self._owned.take_back(job_id)) is not None
-                    ):
-                        reason = f"{job.state} in Merritt's queue"
-                        wishes.append(Wish(entry=job_id, order=Order.RELEASE, reason=reason))
-                elif head.priority != self._owned.priorities[job_id]:
-                    self._owned.priorities[job_id] = head.priority
-                    reason = "changed in Merritt's queue"
-                    wishes.append(
-                        Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=head.priority)
-                    )
-        return wishes
+            heads = zip(ids, self.queue.jobs.heads(ids), strict=True)
+            return [wish for job_id, head in heads if (wish := self._wish(job_id, head)) is not None]
+
+    def _wish(self, job_id: str, head: Head | None) -> Wish | None:
+        """Return the wish for one of our jobs by its head; None: there is none."""
+        if head is None:
+            return Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue")
+        if head.state in ENDED:
+            return Wish(entry=job_id, order=Order.CANCEL, reason=f"{head.state} in Merritt's queue")
+        if self._owned.is_handed_over(job_id):
+            job = self._owned.take_back(job_id) if head.state in self.settings.states else None
+            if job is None:
+                return None
+            return Wish(entry=job_id, order=Order.RELEASE, reason=f"{job.state} in Merritt's queue")
+        if head.priority == self._owned.priorities[job_id]:
+            return None
+        self._owned.priorities[job_id] = head.priority
+        reason = "changed in Merritt's queue"
+        return Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=head.priority)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
         """Compare the jobs that are ours over there with their jobs here. Yields an entry and a sentence for

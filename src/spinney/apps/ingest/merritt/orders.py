@@ -28,21 +28,13 @@ from spinney.settings_files import faults
 _ABOUT = TypeAdapter(About)
 """Checks what others have written, as the fields of an order are checked."""
 _BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
-_OBJECT_KINDS = {
-    "file": PayloadKind.FILE,
-    "container": PayloadKind.CONTAINER,
+KINDS: Mapping[str, PayloadKind] = {
+    **{str(kind): kind for kind in PayloadKind},
     "manifest": PayloadKind.OBJECT_MANIFEST,
-    "object-manifest": PayloadKind.OBJECT_MANIFEST,
-}
-_BATCH_KINDS = {
     "batchManifestFile": PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
-    "single-file-batch-manifest": PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
     "batchManifestContainer": PayloadKind.CONTAINER_BATCH_MANIFEST,
-    "container-batch-manifest": PayloadKind.CONTAINER_BATCH_MANIFEST,
     "batchManifest": PayloadKind.BATCH_MANIFEST,
-    "batch-manifest": PayloadKind.BATCH_MANIFEST,
 }
-KINDS: Mapping[str, PayloadKind] = _OBJECT_KINDS | _BATCH_KINDS
 """The kinds of payloads, by the names that Merritt's services and their clients use."""
 _TYPES = {
     PayloadKind.SINGLE_FILE_BATCH_MANIFEST: "file",
