@@ -176,13 +176,7 @@ class BatchWork:
                 if number not in numbers:
                     nodes = orders.job_nodes(order, number, row, payload.as_uri())
                     try:
-                        self._queue.jobs.create(
-                            batch.id,
-                            nodes["configuration"],
-                            identifiers=nodes.get("identifiers"),
-                            metadata=nodes.get("metadata"),
-                            priority=priority,
-                        )
+                        self._queue.jobs.create(batch.id, **nodes, priority=priority)
                     except MerrittNodeTooLarge as error:
                         self._refuse(batch, number, str(error))
         except (UsageError, NotAdmitted, OSError) as error:

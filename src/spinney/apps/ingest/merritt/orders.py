@@ -195,9 +195,7 @@ def batch_order(batch: Batch) -> BatchOrder:
         raise UsageError(f"the batch's submission: {_reason(error, keys)}; submit it again") from None
 
 
-def job_nodes(
-    order: BatchOrder, number: int, row: Row | None, payload_url: str
-) -> Mapping[str, dict[str, Any]]:
+def job_nodes(order: BatchOrder, number: int, row: Row | None, payload_url: str) -> dict[str, Any]:
     """Return the nodes of the job that deposits a row of a batch's manifest, or its only payload, by their names.
 
     ``number``: its place in the batch, by which it is known after a crash."""
@@ -218,7 +216,7 @@ def job_nodes(
     if row is not None:
         details = {"size": row.size_bytes, "mime_type": row.mime_type, "modified": row.modified}
         configuration |= {f"payload_{name}": value for name, value in details.items() if value is not None}
-    nodes = {"configuration": configuration}
+    nodes: dict[str, Any] = {"configuration": configuration}
     if about.primary_id or about.local_ids:
         nodes["identifiers"] = {"primary_id": about.primary_id or "", "local_id": list(about.local_ids)}
     if about.creator or about.title or about.date:
