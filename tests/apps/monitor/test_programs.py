@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from spinney.apps.monitor import check_stages, settings
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import programs
 from spinney.apps.monitor.tasks.findings import Finding, Unreadable, of_output
+from spinney.apps.monitor.tasks.task_list import Task
 
 SERVICE = Service(
     gid=7, eid=1, uuid="u-7", type="WMS", version="", uri="http://h/x?a=b c", description="Soil"
@@ -170,3 +172,27 @@ def test_what_a_task_leaves_as_another_user_costs_no_finding_and_alters_nothing_
             check=False,
         )
         assert result.stdout.strip() == "ok ['of_root'] 0o640", result.stderr
+
+
+def test_scratch_folders_of_checks_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that is killed cannot remove its folder, and its job may go on at another host, or never."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(check_stages.task_list, "run", lambda *_: Finding())
+    for name in ("spinney-monitor-killed", "spinney-monitor-at-work", "of-another-program"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    day_ago_s = time.time() - 86_400
+    for name in ("spinney-monitor-killed", "of-another-program"):
+        os.utime(tmp_path / name, (day_ago_s, day_ago_s))
+    check_stages._remove_abandoned.cache_clear()
+    config = settings.load({"SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"})
+    task = Task(name="t", description="", file="t", kind="program", stamp="")
+
+    check_stages._run(task, config, SERVICE)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "of-another-program",
+        "spinney-monitor-at-work",
+    ]

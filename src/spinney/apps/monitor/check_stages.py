@@ -28,7 +28,7 @@ from spinney.apps.monitor.inventory import results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result, Service, Status
 from spinney.apps.monitor.inventory.results import ResultWriter
-from spinney.apps.monitor.settings import Settings
+from spinney.apps.monitor.settings import TIMEOUT_MAX_S, Settings
 from spinney.apps.monitor.tasks import task_list
 from spinney.apps.monitor.tasks.findings import Finding, clean
 from spinney.apps.monitor.tasks.modules import Context
@@ -39,6 +39,9 @@ GRACE_S = 150.0
 """How long a stage may take beside its task, which ends by its own limit. A result waits up to 60 s for a database that
 is locked, behind a group that has waited as long; the error then names the lock."""
 _MESSAGE_MAX = 200
+_SCRATCH = "spinney-monitor-"
+_ABANDONED_S = TIMEOUT_MAX_S + GRACE_S
+"""A scratch folder that is older is of a check that was killed: no task may run for so long."""
 
 
 def declare(config: Settings) -> None:
@@ -130,7 +133,8 @@ def _at_us(finding: Finding, began_us: int) -> int:
 def _run(task: Task, config: Settings, service: Service) -> Finding:
     """Run a task for a service in a scratch folder that is removed afterwards. The folder for data that
     stays, ``DATA/TYPE/UUID/GID``, is only named; the task makes it where it needs it."""
-    scratch = Path(tempfile.mkdtemp(prefix="spinney-monitor-"))
+    _remove_abandoned(int(time.time() / _ABANDONED_S))
+    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
     data = config.data / (service.type or "none") / service.uuid / str(service.gid)
     context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
     try:
@@ -138,6 +142,17 @@ def _run(task: Task, config: Settings, service: Service) -> Finding:
     finally:
         with suppress(OSError):  # what a task left there as another user stays
             trees.remove(scratch)
+
+
+@lru_cache(maxsize=1)
+def _remove_abandoned(period: int) -> None:
+    """Remove the scratch folders of checks that were killed, on this host. ``period``: changes when it is time to look
+    again."""
+    oldest_s = time.time() - _ABANDONED_S
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        with suppress(OSError):  # a folder of another user, or one that another process has just removed
+            if folder.lstat().st_mtime < oldest_s:
+                trees.remove(folder)
 
 
 @lru_cache(maxsize=1)

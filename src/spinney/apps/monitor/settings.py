@@ -46,6 +46,8 @@ VARIABLE = "SPINNEY_MONITOR"
 """The environment variable with the path of the settings file. A file that it names must exist."""
 FILE = "monitor.toml"
 """The settings file where the variable is not set, in the current folder; it may be missing."""
+TIMEOUT_MAX_S = 3600.0
+"""The longest time limit that a task may have."""
 _PORT_MAX = 65_535
 
 
@@ -145,7 +147,7 @@ class Settings(Table):
     """The folder where tasks keep files, and where the list of tasks is kept."""
     workers: int = Field(default=50, ge=1, le=1000)
     """How many checks run at once on the node of ``spinney monitor run``."""
-    timeout_s: float = Field(default=30.0, gt=0, le=3600)
+    timeout_s: float = Field(default=30.0, gt=0, le=TIMEOUT_MAX_S)
     """The time limit of one task, in seconds."""
     zone: Annotated[str, AfterValidator(_zone)] = "UTC"
     """The time zone in which times are shown by the line protocol."""
