@@ -1,16 +1,23 @@
 """What people ask of the monitor beside reading its tables: start checks, see what runs, stop it.
 
 Each function works on a ``Control``, in the name and with the rights of its caller. Commands, pages, routes and the
-line protocol all come through here, so that they name sequences and count checks in the same way."""
+line protocol all come through here, so that they name sequences and count checks in the same way. Pages and routes,
+whose callers may have limits, read by ``read_everything``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
-from spinney.errors import DuplicateKey, Refused
+from spinney.errors import DuplicateKey, Refused, StoreUnavailable
 from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
-from spinney.operations import CancelJob, Control
+from spinney.operations import CancelJob, Control, Role
+from spinney.tables import TablesUnusable
+
+if TYPE_CHECKING:
+    from spinney.routes import RequestContext
+
+T = TypeVar("T")
 
 OPEN = tuple(state for state in State if state not in SETTLED)
 """The states of jobs that have not ended."""
@@ -60,6 +67,25 @@ class RunningCheck:
     """When its task began."""
     is_stopping: bool
     """Whether it was cancelled, and ends after its task."""
+
+
+def require_unlimited(control: Control) -> None:
+    """Raise Forbidden for people whose rights are limited: services belong to no collection and to no queue."""
+    control.require_everywhere(Role.VIEWER, "use the monitor")
+
+
+async def read_everything(context: "RequestContext", read: Callable[[Control], T]) -> T:
+    """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
+    StoreUnavailable where the monitor's tables cannot be used."""
+
+    def unlimited(control: Control) -> T:
+        require_unlimited(control)
+        return read(control)
+
+    try:
+        return await context.run(unlimited)
+    except TablesUnusable as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 def start(control: Control, name: str, selection: Selection) -> int:

@@ -4,8 +4,8 @@ They only read, and take rights that are not limited to collections or queues, a
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Query
@@ -14,13 +14,10 @@ from starlette.responses import Response
 from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
+from spinney.apps.monitor.requests import read_everything
 from spinney.apps.monitor.tasks import task_list
-from spinney.errors import Forbidden, StoreUnavailable
 from spinney.operations import Control
-from spinney.routes import Authenticated, RequestContext, csv_text, routes
-from spinney.tables import TablesUnusable
-
-T = TypeVar("T")
+from spinney.routes import Authenticated, csv_text, routes
 
 Format = Annotated[Literal["json", "csv"], Query(description="`csv` in place of JSON.")]
 router = routes("monitor")
@@ -30,7 +27,7 @@ router = routes("monitor")
 async def list_entities(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002 - the parameter's name
     """Return who answers for services, each with the number of its services that are monitored; those with
     most services first."""
-    listed = await _read(context, lambda control: inventory.entities.query(database()))
+    listed = await read_everything(context, lambda control: inventory.entities.query(database()))
     return _answer([{k: v for k, v in _fields(e).items() if k != "page_key"} for e in listed], format)
 
 
@@ -53,7 +50,7 @@ async def list_services(
             for service in listed
         ]
 
-    rows = await _read(context, read)
+    rows = await read_everything(context, read)
     if format == "json":
         return _answer(rows, format, rows[-1]["gid"] if len(rows) == limit else None)
     flat = [{**result, **row} for row in rows for result in row["results"] or [{}]]
@@ -69,7 +66,7 @@ async def list_changes(
 ) -> Any:
     """Return the changes of status, the newest first, each with the status before; that is empty for the
     first result of a task. Times are microseconds since 1970 UTC."""
-    listed = await _read(
+    listed = await read_everything(
         context,
         lambda control: inventory.results.changes(
             database(), after_us=after_us, only_changes=True, limit=limit
@@ -88,23 +85,12 @@ async def metrics(context: Authenticated) -> Response:
         counts = inventory.services.counts(database(), tasks=task_list.counted(settings.load()))
         return counts, len(open_sequences), sum(s.running for s in open_sequences)
 
-    counts, sequences, running = await _read(context, read)
+    counts, sequences, running = await read_everything(context, read)
     lines = ["# TYPE spinney_monitor_services gauge"]
     lines += [f'spinney_monitor_services{{state="{state}"}} {number}' for state, number in counts.items()]
     for name, value in (("sequences", sequences), ("checks_running", running)):
         lines += [f"# TYPE spinney_monitor_{name} gauge", f"spinney_monitor_{name} {value}"]
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
-
-
-async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
-    """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
-    StoreUnavailable where the monitor's tables cannot be used."""
-    if not context.principal.rights.everywhere:
-        raise Forbidden("the monitor needs rights that are not limited to collections or queues")
-    try:
-        return await context.run(read)
-    except TablesUnusable as error:
-        raise StoreUnavailable(str(error)) from error
 
 
 def _fields(row: Entity | Service | CurrentStatus | Change) -> dict[str, Any]:

@@ -7,8 +7,8 @@ the group ``spinney.pages`` names ``pages``; the templates are beside this file.
 Specified by ``tests/apps/monitor/test_pages.py`` and ``tests/apps/monitor/test_languages.py``.
 """
 
-from collections.abc import Callable, Collection
-from typing import Annotated, Any, TypeVar
+from collections.abc import Collection
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -19,14 +19,13 @@ from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.languages import language
+from spinney.apps.monitor.requests import read_everything, require_unlimited
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
-from spinney.errors import Forbidden, StoreUnavailable, UsageError
+from spinney.errors import StoreUnavailable, UsageError
 from spinney.operations import Control
-from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
+from spinney.pages import Authenticated, Form, NavItem, Pages, run_and_redirect
 from spinney.tables import TablesUnusable
-
-T = TypeVar("T")
 
 DAY_US = 86_400_000_000  # a day in microseconds
 STRIP = 60
@@ -42,22 +41,6 @@ pages = Pages(
     "spinney.apps.monitor.pages",
     nav=[NavItem(path="", label="Monitor", icon="tick", key="m", shown=settings.is_set_up)],
 )
-
-
-def _require_unlimited(context: RequestContext) -> None:
-    """Raise Forbidden for people whose rights are limited: the monitor's tables know no collections."""
-    if not context.principal.rights.everywhere:
-        raise Forbidden("the monitor's pages need rights that are not limited to collections or queues")
-
-
-async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
-    """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
-    StoreUnavailable where the monitor's tables cannot be used."""
-    _require_unlimited(context)
-    try:
-        return await context.run(read)
-    except TablesUnusable as error:
-        raise StoreUnavailable(str(error)) from error
 
 
 @pages.get("")
@@ -81,7 +64,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
         }
 
     try:
-        shown = await _read(context, read)
+        shown = await read_everything(context, read)
     except StoreUnavailable as error:
         # Most servers have no monitor, so this is no error of the server; a store that is away is.
         if not isinstance(error.__cause__, TablesUnusable):
@@ -100,7 +83,9 @@ async def overview(request: Request, context: Authenticated) -> Response:
 @pages.get("/entities/{eid}")
 async def entity_page(request: Request, context: Authenticated, eid: int, start: Start = 0) -> Response:
     """Show the services of an entity."""
-    shown = await _read(context, lambda control: _entity(inventory.entities.get(database(), eid), start))
+    shown = await read_everything(
+        context, lambda control: _entity(inventory.entities.get(database(), eid), start)
+    )
     return pages.show(request, context, "entity.html", public=False, spoken=language("en"), **shown)
 
 
@@ -139,13 +124,13 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
             "changes": [change for change in history if change.before != change.status][:CHANGES],
         }
 
-    return pages.show(request, context, "service.html", **await _read(context, read))
+    return pages.show(request, context, "service.html", **await read_everything(context, read))
 
 
 @pages.get("/tasks")
 async def tasks_page(request: Request, context: Authenticated) -> Response:
     """Show the tasks in the order in which they run, and the files that were rejected."""
-    listed = await _read(context, lambda control: task_list.last_read(settings.load()))
+    listed = await read_everything(context, lambda control: task_list.last_read(settings.load()))
     return pages.show(request, context, "tasks.html", tasks=listed.current, broken=listed.broken)
 
 
@@ -153,7 +138,6 @@ async def tasks_page(request: Request, context: Authenticated) -> Response:
 async def check(context: Authenticated, form: Form) -> Response:
     """Start a check of the service or the entity that the form names, or of everything when it names none,
     and lead back to the page of it."""
-    _require_unlimited(context)
     gid, eid = form.whole("gid", "number of a service"), form.whole("eid", "number of an entity")
     back, name, selection = pages.prefix, "All services", Selection()
     if gid is not None:
@@ -162,6 +146,7 @@ async def check(context: Authenticated, form: Form) -> Response:
         back, selection = f"{pages.prefix}/entities/{eid}", Selection(eid=eid)
 
     def start(control: Control) -> int:
+        require_unlimited(control)
         if gid is not None and inventory.services.get(database(), gid) is None:
             raise UsageError(f"there is no service {gid}")
         entity = None if eid is None else inventory.entities.get(database(), eid)
@@ -177,13 +162,14 @@ async def check(context: Authenticated, form: Form) -> Response:
 @pages.post("/stop")
 async def stop(context: Authenticated, form: Form) -> Response:
     """Stop the sequence whose number the form gives, or all when it gives none."""
-    _require_unlimited(context)
     number = form.whole("sequence", "number of a sequence")
+
+    def stop_sequences(control: Control) -> int:
+        require_unlimited(control)
+        return requests.stop(control, None if number is None else [number])
+
     return await run_and_redirect(
-        context,
-        pages.prefix,
-        lambda control: requests.stop(control, None if number is None else [number]),
-        "The sequence was stopped; what runs ends after its task",
+        context, pages.prefix, stop_sequences, "The sequence was stopped; what runs ends after its task"
     )
 
 

@@ -20,10 +20,9 @@ from starlette.responses import Response
 from spinney.apps.receivers import failures, settings, timeline
 from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs, uploads
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.errors import Forbidden
 from spinney.jobs import Filter, Job, State
 from spinney.operations import Control, Failure, InboxUploads, RelabelJob, Role
-from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
+from spinney.pages import Authenticated, Form, NavItem, Pages, run_and_redirect
 
 NEWEST = 20
 """How many uploads the overview shows, and how many jobs of each cause the page of failures."""
@@ -68,9 +67,9 @@ async def overview(request: Request, context: Authenticated) -> Response:
 @pages.get("/receivers/{receiver}")
 async def receiver_page(request: Request, context: Authenticated, receiver: str) -> Response:
     """Show the boot sessions of a receiver over time, its files, runs, and the jobs that wrote them."""
-    _require_everywhere(context)
 
     def read(control: Control) -> dict[str, Any]:
+        control.require_everywhere(Role.VIEWER, "look at receivers")
         with snapshot(_database(receiver)) as db:
             shown = timeline.read(db, now_s=time.time())
         ids = tuple({batch.job for batch in shown.batches if batch.job})
@@ -84,12 +83,11 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
 async def start(context: Authenticated, receiver: str, form: Form) -> Response:
     """Start a rerun of the boot sessions that the form names, one or from the first to the last, or an export
     when it names none."""
-    _require_everywhere(context)
     first, last = form.whole("first", "boot session"), form.whole("last", "boot session")
 
     def submit(control: Control) -> int:
         # The types take operators, too; this refuses others before they learn whether the receiver exists.
-        control.require(Role.OPERATOR, "start jobs of receivers")
+        control.require_everywhere(Role.OPERATOR, "start jobs of receivers")
         _database(receiver)
         params = {"receiver": receiver}
         sessions = {} if first is None else {"first": first, "last": first if last is None else last}
@@ -148,9 +146,9 @@ async def move(context: Authenticated, job_id: int, form: Form) -> Response:
 async def failures_page(request: Request, context: Authenticated) -> Response:
     """Show failed jobs by cause, the newest first, with the receivers that each concerns; of each cause the
     newest jobs."""
-    _require_everywhere(context)
 
     def read(control: Control) -> list[tuple[Failure, list[Job], list[str]]]:
+        control.require_everywhere(Role.VIEWER, "look at the failures of receivers")
         shown = []
         for cause in failures.causes(control.queries.failures):
             jobs = control.queries.jobs(Filter(fingerprint=cause.fingerprint), limit=NEWEST, newest=True)
@@ -160,12 +158,6 @@ async def failures_page(request: Request, context: Authenticated) -> Response:
         return shown
 
     return pages.show(request, context, "failures.html", causes=await context.run(read))
-
-
-def _require_everywhere(context: RequestContext) -> None:
-    """Raise Forbidden for people whose rights are limited: receivers belong to no collection."""
-    if not context.principal.rights.everywhere:
-        raise Forbidden("the pages of receivers need rights that are not limited to collections or queues")
 
 
 def _receivers() -> list[dict[str, Any]]:
