@@ -12,7 +12,7 @@ from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Mailbox
@@ -23,7 +23,10 @@ from spinney.errors import SpinneyError, UsageError
 COMMAND = (sys.executable, "-m", "spinney")
 _MARK = ".spinney-demo"
 """The file that marks a folder of an earlier demo, which may be removed."""
-_PATIENCE_S = 60.0
+_DRAIN_S = 30.0
+"""How long a process may take to end, in seconds, before it is killed."""
+
+Process = subprocess.Popen[bytes]
 
 
 def run_demo(steps: Callable[[], list[str]]) -> int:
@@ -61,14 +64,35 @@ def run_command(*words: str, folder: Path | None = None) -> None:
         raise UsageError(f"'spinney {' '.join(words)}' failed")
 
 
-def wait_for(look: Callable[[], Any], what: str, log: Path) -> Any:
+@contextmanager
+def running(*words: str, log: IO[Any], folder: Path | None = None) -> Iterator[Process]:
+    """Run a command of ``spinney``, whose output goes to a log, and yield its process. At the end of the block it may
+    finish its work, and is killed where that takes too long."""
+    process = subprocess.Popen(
+        [*COMMAND, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_DRAIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def wait_for(
+    look: Callable[[], Any], what: str, log: Path, *, node: Process | None = None, most_s: float = 60.0
+) -> Any:
     """Return what ``look`` returns as soon as it is true. Raises SpinneyError, which names the node's log, when that
-    takes too long."""
-    end_s = time.monotonic() + _PATIENCE_S
+    takes longer than ``most_s`` seconds, or the ``node`` has ended meanwhile."""
+    end_s = time.monotonic() + most_s
     while not (answer := look()):
+        if node is not None and node.poll() is not None:
+            raise SpinneyError(f"{what}: the node has ended; see {log}")
         if time.monotonic() > end_s:
-            raise SpinneyError(f"{what}: not within {_PATIENCE_S:.0f} s; see {log}")
-        time.sleep(0.2)
+            raise SpinneyError(f"{what}: not within {most_s:.0f} s; see {log}")
+        time.sleep(0.05)
     return answer
 
 

@@ -10,11 +10,10 @@ checked (``promise_checks``).
 with SIGKILL in the middle and another is started. ``SMTP=HOST:PORT`` names a mail server that gets both
 reports. The exit code is 0 only when all is well.
 
-``__main__``        the steps of the demo
+``__main__``        the steps of the demo, and the crash of its node
 ``plan``            the options, and the output folder
 ``sample_deposit``  the source as objects and manifests
 ``file_server``     the HTTP server, with one wrong byte
-``node``            a node of its own, its crash, and the display of progress
 ``service``         the settings, and the submission
 
 Specified by ``tests/apps/ingest/test_demo.py``.

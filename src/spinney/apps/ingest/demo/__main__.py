@@ -1,29 +1,37 @@
 """The steps of the demo: serve, deposit, report, correct, requeue, report again, check."""
 
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import orjson
+import psutil
 
-from spinney.apps.demo_tools import make_folder, run_demo
+from spinney.apps.demo_tools import COMMAND, Process, make_folder, run_demo, running, wait_for
 from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
 from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
-from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
 from spinney.apps.ingest.demo.plan import Plan, plan
 from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
-from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
+from spinney.apps.ingest.demo.service import requeue, set_up, submit
 from spinney.apps.ingest.verbs.arrivals import Accepted
 from spinney.apps.ingest.verbs.service import Service
+from spinney.command_line import open_control
 from spinney.errors import UsageError, counted
 from spinney.files.paths import shown
 from spinney.jobs import SETTLED, Filter, State, job_folder
 
 CRASH_AT = 0.3
 """The share of objects that is done when the node is killed."""
+PATIENCE_S = 600.0
+"""How long a step of the demo may take, in seconds."""
+_NODE = ("node", "spinney.apps.ingest:app", "--name", "demo")
 _MAILS = Filter(type="reports.mail")
 _REPORTS = 2
 _COMPLETED = "\nCompleted objects ("
@@ -43,7 +51,9 @@ def _run() -> list[str]:
     with run_server() as served_files:
         offered = offer(planned.source, content.things, planned.manifests, served_files.base_url)
         served_files.files, served_files.damaged_path = offered.served, offered.damage
-        with opened(set_up(planned, served_files.host)) as service, planned.log.open("w") as log:
+        config = set_up(planned, served_files.host)
+        with open_control(None) as control, planned.log.open("w") as log:
+            service = Service(control=control, settings=config)
             accepted = submit(service, offered.batch)
             _announce(planned, served_files, offered, content)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
@@ -78,22 +88,22 @@ class _Demo:
 
         The steps: a node that is killed, if ``plan.crash``; a node that deposits everything, up to the first
         report; the byte corrected and the failed object requeued, up to the second; the mails sent. Raises
-        UsageError when the node ends early or a report is missing.
+        SpinneyError when the node ends early or a report is missing.
         """
         if self.plan.crash:
             self._until_killed(log)
-        with node(log) as process:
-            watch(self.batch.job, process)
+        with running(*_NODE, log=log) as node:
+            self._watch(node)
             first = self._report(1)
             self._show(1)
             self.served_files.damaged_path = None
             objects = requeue(self.service, self.batch.bid)
             _say(f"The byte is corrected, and {counted(objects, 'failed object')} requeued …")
-            watch(self.batch.job, process)
+            self._watch(node)
             second = self._report(_REPORTS)
             self._show(_REPORTS)
             if self.plan.smtp is not None:
-                until(self._mailed, process, "the mails have not gone out")
+                self._wait(self._mailed, "the mails are sent", node)
         return [first, second]
 
     def _until_killed(self, log: TextIO) -> None:
@@ -108,9 +118,9 @@ class _Demo:
             busy = counts.get(State.RUNNING, 0) + counts.get(State.CLAIMED, 0)
             return counts.get(State.COMPLETED, 0) >= CRASH_AT * len(self.offered.things) and busy > 0
 
-        with node(log) as process:
-            watch(self.batch.job, process, far_enough)
-            killed = kill_whole(process)
+        with running(*_NODE, log=log) as node:
+            self._watch(node, far_enough)
+            killed = _kill_whole(node)
         if self.service.store.job(self.batch.job).state in SETTLED:
             _say("The batch had ended before the node could be killed in its middle; take a larger SOURCE.")
             return
@@ -118,6 +128,19 @@ class _Demo:
         _say(
             f"CRASH: killed the node's {killed} processes with SIGKILL when {done} objects were done; next one …"
         )
+
+    def _watch(self, node: Process, enough: Callable[[], bool] = lambda: False) -> None:
+        """Show the batch's progress, as a user would, until it has settled or ``enough`` returns True."""
+        display = subprocess.Popen([*COMMAND, "wait", str(self.batch.job)], stdin=subprocess.DEVNULL)
+        try:
+            self._wait(lambda: display.poll() is not None or enough(), "the batch ends", node)
+        finally:
+            display.send_signal(signal.SIGINT)
+            display.wait()
+
+    def _wait(self, look: Callable[[], bool], what: str, node: Process) -> None:
+        """Wait until ``look`` returns True. Raises SpinneyError when the node ends, or when that takes too long."""
+        wait_for(look, what, self.plan.log, node=node, most_s=PATIENCE_S)
 
     def _mailed(self) -> bool:
         """Return whether the jobs of both mails have settled."""
@@ -142,6 +165,27 @@ class _Demo:
 
     def _report_folder(self, number: int) -> Path:
         return self.folder / "reports" / f"{number:04d}"
+
+
+def _kill_whole(node: Process) -> int:
+    """Kill the guard, the supervisor and every worker of a node with SIGKILL, and return how many there were.
+
+    They are stopped first, so that none sees another die, as in a power cut.
+    """
+    guard = psutil.Process(node.pid)
+    everybody: list[psutil.Process] = []
+    # Until there are no new ones: a stopped process starts none.
+    while new := [child for child in (guard, *guard.children(recursive=True)) if child not in everybody]:
+        everybody += new
+        for each in new:
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                each.suspend()
+    for each in everybody:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(everybody)
+    node.wait()
+    return len(everybody)
 
 
 def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, content: FolderContent) -> None:

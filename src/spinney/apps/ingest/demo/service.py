@@ -6,8 +6,6 @@ ingest``.
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from spinney.apps.demo_tools import COMMAND
@@ -17,7 +15,6 @@ from spinney.apps.ingest.verbs import arrivals
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import open_control
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
@@ -46,14 +43,6 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
     for words in (["init"], ["ingest", "init"]):
         subprocess.run([*COMMAND, *words], check=True, stdout=subprocess.DEVNULL)
     return settings.load()
-
-
-@contextmanager
-def opened(service: settings.Settings) -> Iterator[Service]:
-    """Yield the service, in the name of the current user, with the store that the environment names open; it is closed
-    at the end."""
-    with open_control(None) as control:
-        yield Service(control=control, settings=service)
 
 
 def submit(service: Service, manifest: Path) -> arrivals.Accepted:

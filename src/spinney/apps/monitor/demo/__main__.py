@@ -1,28 +1,25 @@
 """The steps of the demo: serve, import, check, break and repair, check again, mail."""
 
 import csv
-import signal
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from spinney.apps.demo_tools import (
-    COMMAND,
     mail_server,
     make_folder,
     read_mails,
     run_command,
     run_demo,
+    running,
     show_mail,
     wait_for,
 )
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.demo.map_server import running, write_map
+from spinney.apps.monitor.demo import map_server
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory.database import database
-from spinney.errors import SpinneyError
 
 OUT = Path("demo-monitor-out").absolute()
 _LOG = OUT / "node.log"
@@ -69,20 +66,18 @@ def _run() -> list[str]:
     with ExitStack() as stack:
         port = stack.enter_context(mail_server(OUT / "mails"))
         (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))
-        url = stack.enter_context(running(OUT / "maps"))
-        write_map(OUT / "maps", "ferries", url, fault="broken")
+        url = stack.enter_context(map_server.running(OUT / "maps"))
+        map_server.write_map(OUT / "maps", "ferries", url, fault="broken")
         kinds = _write_services(url)
         run_command("init")
         run_command("monitor", "init")
         log = stack.enter_context(_LOG.open("wb"))
-        monitor = subprocess.Popen([*COMMAND, "monitor", "run"], stdout=log, stderr=log)
-        stack.callback(monitor.wait)
-        stack.callback(monitor.send_signal, signal.SIGTERM)
+        stack.enter_context(running("monitor", "run", log=log))
         run_command("monitor", "import", f"{OUT / 'services.csv'}")
         run_command("monitor", "check", "--all", "--wait")
         faults = _show_states(kinds, 0)
-        write_map(OUT / "maps", "ferries", url)
-        write_map(OUT / "maps", "harbour", url, fault="broken")
+        map_server.write_map(OUT / "maps", "ferries", url)
+        map_server.write_map(OUT / "maps", "harbour", url, fault="broken")
         print("ferries.map is repaired, and harbour.map is broken.\n")
         run_command("monitor", "check", "--all", "--wait")
         faults += _show_states(kinds, 1)
@@ -126,14 +121,11 @@ def _show_states(kinds: dict[int, Kind], check: int) -> list[str]:
 
 def _show_mail() -> list[str]:
     """Wait for the mail to the owner of what changed, print it, and return what is wrong with it."""
-    try:
-        mail = wait_for(
-            lambda: next((mail for mail in read_mails(OUT / "mails") if "Harbour" in mail["subject"]), None),
-            "the mail comes",
-            _LOG,
-        )
-    except SpinneyError as error:
-        return [str(error)]
+    mail = wait_for(
+        lambda: next((mail for mail in read_mails(OUT / "mails") if "Harbour" in mail["subject"]), None),
+        "the mail comes",
+        _LOG,
+    )
     text = show_mail(mail)
     return [] if "ok -> error" in text and "error -> ok" in text else ["the mail lacks changes"]
 

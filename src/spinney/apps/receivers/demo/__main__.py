@@ -2,22 +2,19 @@
 
 import csv
 import gzip
-import signal
-import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from spinney.apps.demo_tools import (
-    COMMAND,
     mail_server,
     make_folder,
     read_mails,
     run_command,
     run_demo,
+    running,
     show_mail,
     wait_for,
 )
@@ -30,6 +27,7 @@ from spinney.jobs import SETTLED, Filter, Job, State
 OUT = Path("demo-receivers-out").absolute()
 _LOG = OUT / "node.log"
 SERIALS = tuple(f"SIM{number}RPI46977" for number in range(1, 6))
+_NODE = ("node", "service:app", "--name", "demo", "--slots", "2")
 _SETTINGS = """[mail]
 host = "127.0.0.1"
 port = {port}
@@ -68,18 +66,9 @@ def _run() -> list[str]:
         _spinney("receivers", "init")
         (OUT / "spinney.folders" / "views").mkdir()
         log = stack.enter_context(_LOG.open("wb"))
-        first = stack.enter_context(_node(log))
-        _spinney(
-            "inbox",
-            "add",
-            "cards",
-            f"{OUT / 'incoming'}",
-            "receivers.upload",
-            "--rest",
-            "1s",
-            "--param",
-            "uploader=ann@example.org",
-        )
+        first = stack.enter_context(running(*_NODE, log=log, folder=OUT))
+        inbox = ("cards", f"{OUT / 'incoming'}", "receivers.upload")
+        _spinney("inbox", "add", *inbox, "--rest", "1s", "--param", "uploader=ann@example.org")
         archives = [_archive(serial, number) for number, serial in enumerate(SERIALS)]
         for archive in archives:
             archive.rename(OUT / "incoming" / archive.name)
@@ -94,7 +83,7 @@ def _run() -> list[str]:
             "The bug is in service.py: a key that is not there yet. It is fixed, and a new node takes over.\n"
         )
         (OUT / "service.py").write_text(_MENDED)
-        stack.enter_context(_node(log, "--replace"))
+        stack.enter_context(running(*_NODE, "--replace", log=log, folder=OUT))
         first.wait()
         _spinney("retry", "--state", "failed", "--type", "receivers.detect", "--yes")
         wait_for(
@@ -106,19 +95,6 @@ def _run() -> list[str]:
         _spinney("show", str(jobs[0].id))
         _spinney("receivers", "list")
         return faults + _wrong_detections() + _show_mails(len(archives))
-
-
-@contextmanager
-def _node(log: Any, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """Run the node with the demo's application, and let it finish its work at the end of the block."""
-    command = [*COMMAND, "node", "service:app", "--name", "demo", "--slots", "2", *words]
-    node = subprocess.Popen(command, cwd=OUT, stderr=log, stdout=log)
-    try:
-        yield node
-    finally:
-        if node.poll() is None:
-            node.send_signal(signal.SIGTERM)
-        node.wait()
 
 
 def _write_tags() -> None:
