@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spinney.terminal.connection import open_client as open_client
     from spinney.terminal.connection import open_control as open_control
     from spinney.terminal.connection import resolve_settings as resolve_settings
+    from spinney.terminal.connection import use_store as use_store
     from spinney.terminal.exit_codes import Exit as Exit
     from spinney.terminal.for_each import for_each as for_each
     from spinney.terminal.model_options import with_fields as with_fields
@@ -37,7 +38,7 @@ else:
             "spinney.features.submission.wait_cli": "wait_for",
             "spinney.terminal": "completion display endpoint",
             "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
-            "spinney.terminal.connection": "open_client open_control resolve_settings",
+            "spinney.terminal.connection": "open_client open_control resolve_settings use_store",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
             "spinney.terminal.model_options": "with_fields",

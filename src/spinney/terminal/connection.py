@@ -6,6 +6,7 @@
 ``open_client``       only a server, for routes of applications
 ``open_control``      only a store, for what cannot be done through a server
 ``open_local_store``  only a store, without a caller: to create, copy or check it
+``use_store``         opens nothing: makes a store that of the whole process
 
 Each that opens is a context manager that closes the store or the connections at its end.
 """
@@ -19,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from spinney.config import Settings, settings
+from spinney.config import ENVIRONMENT, Settings, settings
 from spinney.model.errors import UsageError
 from spinney.model.values import names
 from spinney.model.values.times import now_us as now_us
@@ -40,6 +41,13 @@ def resolve_settings(store: str | None, folders: str | None = None) -> Settings:
     """Return the settings in force: of the option, the environment, ``spinney.toml`` or the default, in this order.
     ``store`` and ``folders`` are the values of the options; None: not given."""
     return settings(store, folders, environment=os.environ, directory=current_folder())
+
+
+def use_store(store: str | None) -> None:
+    """Make a store that of this process and of those that it starts, for commands of an application whose own settings
+    depend on the store. ``store``: the value of the option. Raises UsageError where a server is named."""
+    endpoint.require_local(store)
+    os.environ[ENVIRONMENT] = resolve_settings(store).store
 
 
 def current_folder() -> Path:

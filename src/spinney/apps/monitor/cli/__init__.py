@@ -4,8 +4,9 @@
 ``run``     the node that does the checks, and the line protocol
 ``views``   ``services``, ``entities``, ``tasks``, ``status``, ``history``, ``report``
 ``orders``  ``check`` and ``stop``
-``store``   the store of a command, beside which the monitor's tables are
 
+Unless the settings name other tables, they are beside the store. So a command that takes ``--store`` makes it the store
+of the whole process (``use_store``) before the settings are loaded.
 Each command is a function of its name; the first line of this docstring is the help of ``spinney monitor``.
 Commands read the tables directly, and start and stop checks through the store (``spinney.apps.monitor.requests``).
 

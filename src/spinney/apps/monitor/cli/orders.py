@@ -9,11 +9,10 @@ from pydantic import ValidationError
 
 from spinney import settings_files
 from spinney.apps.monitor import requests
-from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import entities
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import Selection
-from spinney.command_line import ByOption, StoreOption, open_control, wait_for
+from spinney.command_line import ByOption, StoreOption, open_control, use_store, wait_for
 from spinney.errors import UsageError
 
 

@@ -18,13 +18,12 @@ from typing import Annotated
 import typer
 
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.line_protocol.commands import Door
 from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
-from spinney.command_line import StoreOption, open_control
+from spinney.command_line import StoreOption, open_control, use_store
 
 _LOOK_S = 1.0
 """How often the files of the tasks and the state of the node are looked at; also the first pause after its
