@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
 from spinney.config import database_file
-from spinney.reports import Security
+from spinney.errors import UsageError
+from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
 
 
@@ -49,3 +50,12 @@ class MailServer(Table):
     """The port; 0: the usual one of ``security``."""
     security: Security = Security.STARTTLS
     sender: Mailbox
+
+
+def mail_settings(server: MailServer | None, file: str, *, attachments: Path | None = None) -> MailSettings:
+    """Return the settings of an outbox. They are read again for each mail, so that a wrong one can be corrected while
+    the node runs. ``server``: what the settings ``file`` names; for None this raises UsageError, by which the job of
+    the mail fails, and it can be retried."""
+    if server is None:
+        raise UsageError(f"{file} has no [mail]; name the server, and retry")
+    return MailSettings(host=server.host, port=server.port, security=server.security, attachments=attachments)

@@ -6,6 +6,7 @@ from spinney import Spinney
 from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.deposits.orders import Stage
+from spinney.apps.settings_tables import mail_settings
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL, State
 from spinney.reports import MailSettings, Outbox
@@ -36,13 +37,9 @@ def queue_of(stage: str) -> str:
     return f"ingest-{stage}"
 
 
-def mail_settings() -> MailSettings:
-    """Return the mail server's settings, read at each try. Raises UsageError where there are none."""
+def _mail_settings() -> MailSettings:
     config = settings.load()
-    mail = config.mail
-    if mail is None:
-        raise UsageError("the ingest settings have no [mail]; name the server and retry")
-    return MailSettings(host=mail.host, port=mail.port, security=mail.security, attachments=config.outgoing)
+    return mail_settings(config.mail, settings.FILE, attachments=config.outgoing)
 
 
 def _callback_transport() -> "httpx.BaseTransport":
@@ -76,4 +73,4 @@ objects = app.pipeline(
     queue=queue_of(STAGES[0]),
     description="Deposit one object: fetch, identify, store, record it",
 )
-outbox = Outbox(app, mail=mail_settings, transport=_callback_transport, priority=priorities.FIRST)
+outbox = Outbox(app, mail=_mail_settings, transport=_callback_transport, priority=priorities.FIRST)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from spinney import Defer, Spinney
 from spinney.apps.monitor import settings
-from spinney.errors import UsageError
+from spinney.apps.settings_tables import mail_settings
 from spinney.jobs import INTERNAL
-from spinney.reports import MailSettings, Outbox
+from spinney.reports import Outbox
 from spinney.tables import TablesUnusable
 
 AWAY_S = 10.0
@@ -54,14 +54,4 @@ def tables_awaited() -> Iterator[None]:
         raise Defer(AWAY_S, str(error), lane=True) from error
 
 
-def mail_settings() -> MailSettings:
-    """Return the mail server's settings. They are read again for each mail, so that a wrong one can be
-    corrected while the node runs. Raises UsageError where the settings name no server; the mail's job then
-    fails, and can be retried."""
-    mail = settings.load().mail
-    if mail is None:
-        raise UsageError("the monitor's settings have no [mail]; name the server, and retry")
-    return MailSettings(host=mail.host, port=mail.port, security=mail.security)
-
-
-outbox = Outbox(app, mail=mail_settings)
+outbox = Outbox(app, mail=lambda: mail_settings(settings.load().mail, settings.FILE))

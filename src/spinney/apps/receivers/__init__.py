@@ -20,7 +20,6 @@ host, ``receivers.sync`` fetches from attached receivers, and ``receivers.rerun`
 ``own_jobs``     jobs of this service in the form of that server
 ``timeline``     what the databases of receivers have
 ``settings``     ``receivers.toml``
-``counts``       counts with their nouns, for messages
 ``cli``          the commands ``spinney receivers``
 ``pages``        the pages of a server
 ``demo``         ``make demo-receivers``

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from spinney import Defer, Spinney
 from spinney.apps.receivers import settings
-from spinney.errors import UsageError
+from spinney.apps.settings_tables import mail_settings
 from spinney.files.disk_space import is_full
-from spinney.reports import MailSettings, Outbox
+from spinney.reports import Outbox
 
 FULL_S = 60.0
 """How long a stage waits while a disk is full before it tries again, in seconds."""
@@ -89,14 +89,4 @@ def room_awaited() -> Iterator[None]:
         raise Defer(FULL_S, f"the disk of the receivers' databases is full; {_MAKE_ROOM}") from error
 
 
-def mail_settings() -> MailSettings:
-    """Return the mail server's settings. They are read again for each mail, so that a wrong one can be
-    corrected while the node runs. Raises UsageError where the settings name no server; the mail's job then
-    fails, and can be retried."""
-    mail = settings.load().mail
-    if mail is None:
-        raise UsageError("receivers.toml has no [mail]; name the server, and retry")
-    return MailSettings(host=mail.host, port=mail.port, security=mail.security)
-
-
-outbox = Outbox(app, mail=mail_settings)
+outbox = Outbox(app, mail=lambda: mail_settings(settings.load().mail, settings.FILE))

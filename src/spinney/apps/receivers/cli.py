@@ -1,6 +1,5 @@
 """Turn archives of raw files from radio receivers into detections of tags."""
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from spinney.apps.receivers import history, settings, timeline
-from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.apps.receivers.own_jobs import own_jobs
@@ -22,12 +20,11 @@ from spinney.command_line import (
     JsonOption,
     StoreOption,
     display,
-    endpoint,
     open_control,
     resolve_settings,
+    use_store,
 )
-from spinney.config import ENVIRONMENT
-from spinney.errors import UsageError
+from spinney.errors import UsageError, counted
 from spinney.operations import RelabelJob
 
 app = typer.Typer(no_args_is_help=True, help=__doc__.splitlines()[0])
@@ -43,7 +40,7 @@ def init(store: StoreOption = None) -> None:
     """Make the service's folders, and its job types in the store."""
     from spinney.apps.receivers import app as application
 
-    _use(store)
+    use_store(store)
     config = settings.load()
     for folder in ("databases", "files"):
         (config.data / folder).mkdir(parents=True, exist_ok=True)
@@ -177,7 +174,7 @@ def export_jobs(
 ) -> None:
     """Write the jobs of the history and of this service as an older job server keeps them. The numbers of the latter
     follow those of the history."""
-    _use(store)
+    use_store(store)
     old = history.read(_history())
     offset = max((job.id for job in old), default=0)
     with open_control(store) as control:
@@ -227,7 +224,7 @@ def _submit(
     from spinney.apps.receivers import app as application
     from spinney.apps.receivers.application import PRIORITY
 
-    _use(store)
+    use_store(store)
     options: dict[str, Any] = {"queue": PRIORITY} if priority else {}
     kind = application.types[type_].options(collection=collection, **options)
     typer.echo(str(kind.submit(**params)))
@@ -236,12 +233,3 @@ def _submit(
 def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], *, json: bool, empty: str) -> None:
     """Print rows as JSON, or these columns of them as a table; ``empty`` where there is none."""
     display.print_list(rows, {name.upper(): itemgetter(name) for name in columns}, json=json, empty=empty)
-
-
-def _use(store: str | None) -> None:
-    """Make a store the one of this process. Raises UsageError for the address of a server, since the raw
-    files and databases must be on this host, and where the variable names settings that do not exist."""
-    endpoint.require_local(store)
-    os.environ[ENVIRONMENT] = resolve_settings(store).store
-    if settings.VARIABLE in os.environ and not Path(os.environ[settings.VARIABLE]).exists():
-        raise UsageError(f"{os.environ[settings.VARIABLE]}, which {settings.VARIABLE} names, does not exist")

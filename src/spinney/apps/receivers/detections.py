@@ -15,10 +15,10 @@ from spinney import Fail, Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns, room_awaited
-from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.apps.receivers.detection.tags import read_tags
+from spinney.errors import counted
 
 # All hits with their tags and ports, by time. The primary keys of both tables begin with session and run.
 _HITS = (
@@ -94,7 +94,7 @@ def _reported(job: Job, detected: Detected) -> dict[str, object]:
     """Set the summary of a job to what was done, and return it as the result of the stage."""
     job.summary(
         f"{job.params['receiver']}: {counted(detected.files, 'new file')}, {detected.repeated} known, "
-        f"{counted(detected.pulses, 'pulse')}, {counted(detected.hits, 'hit', '+')}"
+        f"{counted(detected.pulses, 'pulse')}, {'+' * (detected.hits >= 0)}{counted(detected.hits, 'hit')}"
     )
     return {**detected._asdict(), "afresh": list(detected.afresh)}
 

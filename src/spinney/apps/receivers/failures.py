@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from spinney import Job
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.application import NORMAL, TYPES, app, outbox
+from spinney.errors import counted
 
 if TYPE_CHECKING:
     from spinney.operations import Failure, FailureGroups
@@ -41,7 +42,7 @@ def mail_failures(job: Job) -> int:
         outbox.mail.options(key=f"receivers.failures:{_mark(listed)}", forever=True),
         sender=mail.sender,
         to=list(mail.staff),
-        subject=f"Receivers: {number} failed job{'s' * (number != 1)}, {len(listed)} cause{'s' * (len(listed) != 1)}",
+        subject=f"Receivers: {counted(number, 'failed job')}, {counted(len(listed), 'cause')}",
         text="\n\n".join([*map(_paragraph, listed), mail.link("/apps/receivers/failures")]).rstrip() + "\n",
     )
     return number

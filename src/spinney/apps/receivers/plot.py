@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from spinney.apps.receivers.counts import counted
 from spinney.apps.receivers.detection.source_files import CLOCK_SET_S
+from spinney.errors import counted
 
 _WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
 _TAGS_MAX = 200  # rows of the picture

@@ -30,6 +30,7 @@ from spinney.apps.receivers.application import (
 )
 from spinney.apps.receivers.arrivals import BadFile
 from spinney.containers import Limits
+from spinney.errors import counted
 from spinney.reports.addresses import mailbox
 
 BAD_LIST = "bad_files.txt"
@@ -135,7 +136,7 @@ def report(job: Job) -> str:
     bad = job.results.get("check_files", 0)
     children = list(job.children())
     failed = [child.params["receiver"] for child in children if child.state != "completed"]
-    text = f"{len(children)} receiver{'s' * (len(children) != 1)}, {bad} file{'s' * (bad != 1)} put aside"
+    text = f"{counted(len(children), 'receiver')}, {counted(bad, 'file')} put aside"
     text += f", failed: {', '.join(failed)}" if failed else ""
     if not children and not bad:
         text = "no files were in it"

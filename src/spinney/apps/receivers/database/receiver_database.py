@@ -294,18 +294,8 @@ def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> No
     )
     db.executemany(
         "insert into hits values (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                session,
-                hit.run,
-                hit.burst.time,
-                hit.burst.offset,
-                hit.burst.signal,
-                hit.burst.noise,
-                hit.burst.slop,
-            )
-            for hit in hits
-        ],
+        # All fields of a burst but its tag and port, which its run has.
+        [(session, hit.run, *hit.burst[2:]) for hit in hits],
     )
 
 
