@@ -103,6 +103,15 @@ class Sums:
         """Return the digests of the bytes so far, algorithm to lowercase hexadecimal."""
         return {name: sum_.hexdigest() for name, sum_ in self._sums.items()}
 
+    def require(self, digest: Digest | None, name: str) -> None:
+        """Raise NotAdmitted unless the bytes have the digest that was declared for them; None: none was. ``name``: that
+        of their file, for the message."""
+        if digest is not None and (value := self.values()[digest.algorithm]) != digest.value:
+            raise NotAdmitted(
+                f"'{shown(name)}' has the {digest.algorithm} {value}, not {digest.value} as was declared; submit the "
+                f"right file"
+            )
+
 
 class _Sum(Protocol):
     def update(self, data: bytes | bytearray | memoryview, /) -> None: ...

@@ -273,7 +273,7 @@ def test_cut_off_while_it_told_it_tells_the_same_again(service: Service) -> None
 @pytest.mark.parametrize(
     ("content", "name", "order", "sentence"),
     [
-        (b"map", "x", {"digest": {"algorithm": "md5", "value": "0" * 32}}, "the payload 'x' has the md5"),
+        (b"map", "x", {"digest": {"algorithm": "md5", "value": "0" * 32}}, "'x' has the md5"),
         (b"no manifest", "m", {"kind": "batch-manifest"}, "manifest 'm', line 1: this is no manifest"),
         (b"", "m", {"kind": "object-manifest"}, "manifest 'm', line 1: "),
         (

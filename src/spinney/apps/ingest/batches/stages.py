@@ -36,7 +36,7 @@ from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.space_waits import awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
-from spinney.files.digests import Digest, Sums
+from spinney.files.digests import Sums
 from spinney.files.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.jobs import Child
 from spinney.reports.addresses import mailbox
@@ -155,20 +155,11 @@ def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
         copies.sync_folder(job.folder)
     shutil.rmtree(config.incoming / order.bid, ignore_errors=True)
     if order.digest is not None:
-        _require_digest(target, order.digest)
+        sums = Sums([order.digest.algorithm])
+        with target.open("rb") as file:
+            sums.read(file)
+        sums.require(order.digest, name)
     return target
-
-
-def _require_digest(path: Path, digest: Digest) -> None:
-    """Raise NotAdmitted unless the payload has the digest that was declared for it."""
-    sums = Sums([digest.algorithm])
-    with path.open("rb") as file:
-        sums.read(file)
-    if sums.values()[digest.algorithm] != digest.value:
-        raise NotAdmitted(
-            f"the payload '{shown(path.name)}' has the {digest.algorithm} {sums.values()[digest.algorithm]}, not "
-            f"{digest.value} as was declared; submit it again"
-        )
 
 
 def _count_objects(order: BatchOrder, payload: Path, warnings: manifests.Warnings) -> int:

@@ -197,11 +197,7 @@ def _copy_held(work: Work, row: dict[str, Any]) -> dict[str, Any]:
     digest = _digest(row)
     sums = Sums([*algorithms(work), *([digest.algorithm] if digest else [])])
     size = _copy(source, target, work, sums)
-    if digest is not None and sums.values()[digest.algorithm] != digest.value:
-        raise NotAdmitted(
-            f"'{shown(row['name'])}' has the {digest.algorithm} {sums.values()[digest.algorithm]}, not "
-            f"{digest.value} as was given; submit it again"
-        )
+    sums.require(digest, row["name"])
     return {"name": row["name"], "size": size, "sums": sums.values()}
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from spinney.apps.ingest.verbs.service import refused
 from spinney.errors import Refused, UsageError
 from spinney.files import copies
 from spinney.files.digests import Digest, Sums
@@ -92,9 +93,5 @@ class Incoming:
         not have the given digest."""
         assert self._file is not None, "it is finished within its 'with'"
         os.fsync(self._file.fileno())
-        digest, values = self._digest, self._sums.values()
-        if digest is not None and values[digest.algorithm] != digest.value:
-            raise Refused(
-                f"'{shown(self.path.name)}' has the {digest.algorithm} {values[digest.algorithm]}, not "
-                f"{digest.value} as was declared; submit the right file"
-            )
+        with refused():
+            self._sums.require(self._digest, self.path.name)
