@@ -183,18 +183,10 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     path = Path(named or FILE).absolute()
     try:
         modified_ns = path.stat().st_mtime_ns
-    except FileNotFoundError:
-        if named is not None:
-            raise SettingsUnusable(
-                f"{path}, which {VARIABLE} names, does not exist; write it there"
-            ) from None
+    except OSError:  # reading it says why, unless it may be missing
         modified_ns = None
-    except OSError as error:
-        raise SettingsUnusable(
-            f"cannot read the settings {path}: {error.strerror}; check its rights"
-        ) from None
     try:
-        return _load(path, modified_ns, environment.get("SPINNEY_STORE", ""))
+        return _load(path, named is None, modified_ns, environment.get("SPINNEY_STORE", ""))
     except UsageError as error:
         raise SettingsUnusable(str(error)) from error
 
@@ -212,10 +204,10 @@ def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
+def _load(path: Path, optional: bool, modified_ns: int | None, store: str) -> Settings:
     """Read the file. ``modified_ns`` and ``store`` are part of the cache's key: a change of the file, or of
     the store beside which the tables are by default, makes another entry."""
-    document = settings_files.document(path, optional=True)
+    document = settings_files.document(path, optional=optional)
     document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
     if "tables" not in document:
         from spinney.apps.monitor.inventory import TABLES
