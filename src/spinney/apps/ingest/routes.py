@@ -80,7 +80,8 @@ async def submit(
         form = SingleFileForm(content_type, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
     submission = _parse_submission(query, fields, file_name)
-    with await _run(context, lambda service: expect(service, submission, key)) as arrival:
+    expected = await _run(context, lambda service: expect(service, submission, key))
+    with expected.receiving() as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)

@@ -185,7 +185,7 @@ def test_what_can_be_refused_is_refused_before_the_payload_is_read(
     def opened(arrival: Arrival) -> None:
         raise AssertionError("the payload would be read")
 
-    monkeypatch.setattr(Arrival, "__enter__", opened)
+    monkeypatch.setattr(Arrival, "receiving", opened)
 
     def statuses(name: str, **options: str) -> set[int]:
         raw = served[name].post(SUBMIT, params=QUERY | options, content=PAYLOAD)

@@ -9,7 +9,7 @@ way: that of a local verb is serialized and parsed again.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import uuid4
 
 import orjson
@@ -24,60 +24,31 @@ from spinney.command_line import endpoint, open_client, open_control
 from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
-    from spinney.command_line import Performs, RetryingClient
+    from spinney.command_line import RetryingClient
     from spinney.operations import Control
 
 ROUTE_PREFIX = "/apps/ingest"
 
 
-class IngestSession(Protocol):
-    """Runs verbs; every answer is a JSON value, the same from a local store and from a server."""
+@dataclass(frozen=True, slots=True)
+class _LocalSession:
+    """Runs verbs on a store that this host can open, in the name of the login user or of ``--by``. Every answer is a
+    JSON value, the same as that of a server."""
 
-    @property
-    def performer(self) -> "Performs":
-        """Does commands of the engine: on the local store, or through the server."""
+    performer: "Control"
+    """Does commands of the engine."""
 
     def do(self, verb: Verb) -> Any:
-        """Run a verb, and return its answer. Raises the verb's errors, those of a server by its response."""
+        """Run a verb, and return its answer. Raises the verb's errors."""
+        return orjson.loads(written(verb.run(self._service)))
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         """Submit a payload, and return the batch. ``key``: an idempotency key (``arrivals.expect``); None: none."""
+        return orjson.loads(written(submit(self._service, payload, submission, key).answer()))
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
         """Yield the bytes of a file of a stored object, or of the object's manifest. Raises Refused before the end if
         the stored file is damaged."""
-
-
-@contextmanager
-def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
-    """Open a session on ``store``: the URL of a store or of a server, by default the configured one.
-
-    ``by``: the name in which local changes are made, by default the login name; a server knows the user by
-    the token, and UsageError is raised for a name. NotAdmitted within the block becomes Refused, which the
-    command line shows.
-    """
-    with refused():
-        if endpoint.server(store) is None:
-            with open_control(store, by) as control:
-                yield _LocalSession(control)
-        else:
-            with open_client(store, by) as client:
-                yield _RemoteSession(client)
-
-
-@dataclass(frozen=True, slots=True)
-class _LocalSession:
-    """Runs verbs on a store that this host can open, in the name of the login user or of ``--by``."""
-
-    performer: "Control"
-
-    def do(self, verb: Verb) -> Any:
-        return orjson.loads(written(verb.run(self._service)))
-
-    def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
-        return orjson.loads(written(submit(self._service, payload, submission, key).answer()))
-
-    def content(self, selection: File | Manifest) -> Iterator[bytes]:
         return selection.content(self._service).pieces
 
     @property
@@ -87,7 +58,8 @@ class _LocalSession:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteSession:
-    """Sends verbs to the routes of a server (``routes``), which runs them in the name of the token's user."""
+    """Sends verbs to the routes of a server (``routes``), which runs them in the name of the token's user. Its methods
+    are those of a local session, and raise a server's errors by its response."""
 
     performer: "RetryingClient"
 
@@ -133,6 +105,26 @@ class _RemoteSession:
         name = "file" if isinstance(selection, File) else "manifest"
         call = Call(method="GET", path=f"{ROUTE_PREFIX}/{name}", decode=bytes, query=query)
         return self.performer.pieces(call)
+
+
+IngestSession = _LocalSession | _RemoteSession
+
+
+@contextmanager
+def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
+    """Open a session on ``store``: the URL of a store or of a server, by default the configured one.
+
+    ``by``: the name in which local changes are made, by default the login name; a server knows the user by
+    the token, and UsageError is raised for a name. NotAdmitted within the block becomes Refused, which the
+    command line shows.
+    """
+    with refused():
+        if endpoint.server(store) is None:
+            with open_control(store, by) as control:
+                yield _LocalSession(control)
+        else:
+            with open_client(store, by) as client:
+                yield _RemoteSession(client)
 
 
 def _without_links(answer: bytes) -> Any:

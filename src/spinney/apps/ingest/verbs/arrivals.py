@@ -13,7 +13,8 @@ makes the batch. ``submit`` does all three for a payload that can be read here.
 import errno
 import hashlib
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,11 +60,8 @@ class Accepted:
 
 
 class Arrival:
-    """A payload that is being received: ``with`` makes its folder below ``incoming`` and keeps its file open.
-
-    When an error leaves the block, the folder is removed again. It holds no connection to the store, so that a payload
-    may take hours to arrive. A complete and finished payload is submitted with ``accept``.
-    """
+    """A payload that is being received. It holds no connection to the store, so that it may take hours to arrive. A
+    complete and finished payload is submitted with ``accept``."""
 
     def __init__(
         self, settings: Settings, profile: Profile, submission: Submit, submitter: str, key: str | None
@@ -74,25 +72,28 @@ class Arrival:
         path = settings.incoming / self.bid / submission.name
         self.file = Incoming(path, submission.expected_digest, recognizable=key is not None)
 
-    def __enter__(self) -> Self:
-        try:
+    @contextmanager
+    def receiving(self) -> Iterator[Self]:
+        """Make the payload's folder below ``incoming``, and keep its file open within the block. After an error the
+        folder is removed again."""
+        with self.removed_after_errors():
             self.file.path.parent.mkdir()
-            self.file.__enter__()
+            with self.file:
+                yield self
+
+    @contextmanager
+    def removed_after_errors(self) -> Iterator[None]:
+        """Remove the payload when an error leaves the block; that of a disk which is full or cannot be written becomes
+        Refused, for the person."""
+        try:
+            yield
         except BaseException as error:
             self.forget()
-            if (refusal := self.refusal(error)) is not None:
+            if (refusal := self._refusal(error)) is not None:
                 raise refusal from error
             raise
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        self.file.__exit__()
-        if kind is not None:
-            self.forget()
-        if (refusal := self.refusal(error)) is not None:
-            raise refusal from error
-
-    def refusal(self, error: BaseException | None) -> Refused | None:
+    def _refusal(self, error: BaseException) -> Refused | None:
         """Return what the person is told about a disk that is full or cannot be written; None: it is another error."""
         if disk_space.is_full(error):
             remedy = "make room, and submit it again"
@@ -142,13 +143,8 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     batch, when the store did not answer; then the payload stays.
     """
     bid = arrival.bid
-    try:
+    with arrival.removed_after_errors():
         order = _prepare(service, arrival)
-    except BaseException as error:
-        arrival.forget()
-        if (refusal := arrival.refusal(error)) is not None:
-            raise refusal from error
-        raise
     try:
         submitted = _submit(service, arrival, order)
     except CommitUncertain as error:
@@ -179,7 +175,7 @@ def submit(service: Service, payload: BinaryIO, submission: Submit, key: str | N
     Raises what ``expect`` and ``accept`` raise, and Refused for a payload that does not have the given digest. Nothing
     is left behind then, except after CommitUncertain.
     """
-    with expect(service, submission, key) as arrival:
+    with expect(service, submission, key).receiving() as arrival:
         arrival.file.copy(payload)
         arrival.file.finish()
     return accept(service, arrival)
@@ -251,11 +247,10 @@ def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResu
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
     )
-    once = (
-        None
-        if arrival.key is None
-        else SubmissionKey(owner=service.control.by, key=arrival.key, digest=_submission_digest(arrival))
-    )
+    once = None
+    if arrival.key is not None:
+        digest = _submission_digest(arrival)
+        once = SubmissionKey(owner=service.control.by, key=arrival.key, digest=digest)
     return service.control.submit(BATCH, [params], options, once=once, internal=True)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from pydantic import Field
@@ -12,7 +12,6 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import (
     BatchOrder,
     FrozenModel,
-    Stage,
     require_notified,
 )
 from spinney.apps.ingest.identifiers import arks
@@ -131,17 +130,13 @@ class Submit(DepositFields):
         """Return the parameter of the batch's job."""
         return BatchOrder(
             bid=bid,
-            profile=self.profile,
             kind=kind,
-            name=self.name,
             submitter=submitter,
-            update=self.update,
             digest=self.expected_digest,
             about=self.about,
-            response=self.response,
             notify=tuple(self.notification),
-            fail_at=cast("Stage | None", self.fail_at),
             accepted=accepted,
+            **self.model_dump(include={"profile", "name", "update", "response", "fail_at"}),
         )
 
 
