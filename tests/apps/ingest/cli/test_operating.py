@@ -106,7 +106,7 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
     assert "write bid-" in house.refused(2, "status", "9" * 5000)
     assert "write bid-" in house.refused(2, "status", "bid-1\x1b[2J")
     assert "is a 'ingest.batch' job and no object" in house.refused(1, "object", job)
-    assert "names neither" in house.refused(2, "requeue", "nobody")
+    assert "is no name of a batch or object" in house.refused(2, "requeue", "nobody")
     assert "cancel it first" in house.refused(1, "delete", bid)
     assert "--now" in house.refused(1, "report", bid)
     assert "nothing to report yet" in house.refused(1, "report", bid, "--now")

@@ -5,7 +5,7 @@ and then only the space into which a container is still to be unpacked; so what 
 end, as used space of the disk.
 """
 
-import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,5 @@ class Disk:
 
 def disk(folder: Path) -> Disk:
     """Measure the disk that a folder is on. Raises OSError where the folder does not exist."""
-    stat = os.statvfs(folder)
-    used = stat.f_blocks - stat.f_bfree
-    return Disk(used_bytes=used * stat.f_frsize, room_bytes=(used + stat.f_bavail) * stat.f_frsize)
+    usage = shutil.disk_usage(folder)
+    return Disk(used_bytes=usage.used, room_bytes=usage.used + usage.free)

@@ -67,9 +67,7 @@ def find_batch(service: Service, name: str) -> Batch:
     """Return a batch by ``bid-…`` or the number of its job. Raises UsageError for a name that is neither, Refused and
     NoSuchJob when there is no such batch."""
     job = (
-        by_bid(service, name)
-        if BID.fullmatch(name)
-        else _numbered(service, name, "bid-… or its job's number")
+        by_bid(service, name) if BID.fullmatch(name) else numbered(service, name, "bid-… or its job's number")
     )
     if job is None:
         raise Refused(f"there is no batch {name}; 'spinney ingest batches' shows those there are")
@@ -166,13 +164,13 @@ def find_object(service: Service, name: str) -> Job:
             if job.params["order"]["jid"] == name:
                 return job
         raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")
-    job = _numbered(service, name, "jid-… or its job's number")
+    job = numbered(service, name, "jid-… or its job's number")
     if job.type != OBJECT:
         raise Refused(f"job {job.id} is a {job.type!r} job and no object; 'spinney show {job.id}' shows it")
     return job
 
 
-def _numbered(service: Service, name: str, form: str) -> Job:
+def numbered(service: Service, name: str, form: str) -> Job:
     """Return a job by its number. Raises UsageError for text that is no number of a job."""
     # Counted first: Python refuses to read a number of thousands of digits.
     if not name.isdecimal() or len(name) > len(str(JOB_ID_MAX)) or not int(name):

@@ -11,11 +11,10 @@ from pydantic import Field
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.deposits.orders import BID, JID
 from spinney.apps.ingest.verbs.base import DryRun, MessagePart, Text, Verb, require_stage, stage_names
-from spinney.apps.ingest.verbs.lookup import batch_of, find_batch, find_object
+from spinney.apps.ingest.verbs.lookup import batch_of, find_batch, find_object, numbered
 from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError
-from spinney.files.paths import shown
-from spinney.jobs import JOB_ID_MAX, Filter, Job, State
+from spinney.jobs import Filter, Job, State
 from spinney.operations import Bulk, Order, Plan
 from spinney.operations import Verb as EngineVerb
 
@@ -115,10 +114,9 @@ def _named_job(service: Service, name: str) -> Job:
         return find_batch(service, name).job
     if JID.fullmatch(name):
         return find_object(service, name)
-    if name.isdecimal() and len(name) <= len(str(JOB_ID_MAX)):
-        job = service.look.job(int(name))
-        if job.type in (BATCH, OBJECT):
-            return job
-    raise UsageError(
-        f"'{shown(name[:80])}' names neither a batch nor an object; write bid-…, jid-… or the number of its job"
-    )
+    job = numbered(service, name, "bid-…, jid-… or the number of its job")
+    if job.type not in (BATCH, OBJECT):
+        raise UsageError(
+            f"job {job.id} is a {job.type!r} job, and neither a batch nor an object; name another"
+        )
+    return job
