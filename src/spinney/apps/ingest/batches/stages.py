@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from spinney import Fail, Hold, Job, Warn
 from spinney.apps.ingest import manifests, report
@@ -105,7 +105,10 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
         profile = profiles.load(config, order.profile)
     last_number = job.data.get("sent", 0)
     with admission():
-        report_ = report_of(job, config, profile, order, number=last_number + 1)
+        ends = object_ends(job.folder, job.children(), config, order)
+        report_ = report_of(
+            job.id, job.folder, job.data, config, profile, order, ends, number=last_number + 1
+        )
     for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail, **mail))
     failed = report_.totals.failed
@@ -225,62 +228,56 @@ def _object(order: BatchOrder, number: int, payload: Payload, about: About) -> d
 # --- the report -------------------------------------------------------------------------------
 
 
-class BatchView(Protocol):
-    """The attributes of a batch that its report needs, from the job itself or from the store."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def data(self) -> MutableMapping[str, Any]: ...
-    @property
-    def folder(self) -> Path: ...
-    def children(self) -> Iterator[Child]: ...
-
-
 def report_of(
-    job: BatchView,
+    job_id: int,
+    folder: Path,
+    data: MutableMapping[str, Any],
     config: Settings,
     profile: Profile,
     order: BatchOrder,
+    ends: Iterable[report.ObjectEnd],
     *,
     number: int,
-    ends: Iterable[report.ObjectEnd] | None = None,
     fault: str | None = None,
 ) -> report.Report:
-    """Build the report with this number, compared with the one before it. ``ends``: the results of the objects; None:
-    those of now. ``fault``: why the batch failed as a whole."""
+    """Build the report with this number, compared with the one before it. ``folder`` and ``data``: those of the batch's
+    job. ``ends``: the results of the objects (``object_ends``). ``fault``: why the batch failed as a whole."""
     # The time at which the report was first made is kept as the date of its mail.
-    reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
+    reported = data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
     facts = report.BatchFacts(
         bid=order.bid,
-        job=job.id,
+        job=job_id,
         profile=profile.name,
         submitter=order.submitter,
         collections=profile.collections,
         payload=order.name,
-        accepted=order.accepted or datetime.fromisoformat(job.data[held_batches.BEGUN]),
+        accepted=order.accepted or datetime.fromisoformat(data[held_batches.BEGUN]),
         reported=datetime.fromisoformat(reported),
         number=number,
         fault=fault,
-        link=config.public_address(f"jobs/{job.id}"),
-        warnings=tuple(job.data.get("warnings", ())),
+        link=config.public_address(f"jobs/{job_id}"),
+        warnings=tuple(data.get("warnings", ())),
     )
-    before = report.read_previous(_report_folder(job, number - 1)) if number > 1 else None
-    return report.build(facts, _ends(job, config, order) if ends is None else ends, before)
+    before = report.read_previous(_report_folder(folder, number - 1)) if number > 1 else None
+    return report.build(facts, ends, before)
 
 
-def _report_folder(job: BatchView, number: int) -> Path:
-    """Return the folder of a report, by its number with four digits, so that a listing is in order."""
-    return job.folder / "reports" / f"{number:04d}"
+def _report_folder(folder: Path, number: int) -> Path:
+    """Return the folder of a report in that of its batch, by its number with four digits, so that a listing is in
+    order."""
+    return folder / "reports" / f"{number:04d}"
 
 
-def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
-    """Yield the result of each object: from its job, and from the inventory or the notes of unchanged objects."""
+def object_ends(
+    folder: Path, children: Iterable[Child], config: Settings, order: BatchOrder
+) -> Iterator[report.ObjectEnd]:
+    """Yield the result of each object of a batch, whose folder and subjobs these are: from its job, and from the
+    inventory or the notes of unchanged objects."""
     recorded = {
         e.version.job_id: e for e in open_resources.inventory(config).batch_entries(order.bid, apart=SYSTEM)
     }
-    unchanged = unchanged_objects.read(job.folder)
-    for child in job.children():
+    unchanged = unchanged_objects.read(folder)
+    for child in children:
         child_order = ObjectOrder.model_validate(child.params["order"])
         is_completed = child.state == "completed"
         stage = None if is_completed else child.stage
@@ -329,7 +326,7 @@ def _write(
 ) -> dict[str, dict[str, Any]]:
     """Write the files of the report, and return the parameters of its mails by their keys: one to the addresses in the
     profile, and one to those that the depositor named, so that neither see the other addresses."""
-    files = report.write(report_, _report_folder(job, report_.facts.number))
+    files = report.write(report_, _report_folder(job.folder, report_.facts.number))
     if config.mail is None:
         return {}
     admins = config.mail.admins if profile.report.admins is None else profile.report.admins
@@ -360,7 +357,7 @@ def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOr
     """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
     under a key, as this attempt will not pass."""
     number = job.data.get("sent", 0) + 1
-    report_ = report_of(job, config, profile, order, number=number, ends=(), fault=why)
+    report_ = report_of(job.id, job.folder, job.data, config, profile, order, (), number=number, fault=why)
     for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
     job.data["sent"] = number

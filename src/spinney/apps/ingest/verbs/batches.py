@@ -4,11 +4,9 @@ The jobs are read from the store by ``service.look``, which leaves out what the 
 stages have recorded of a job that was found is then read from the store itself.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -266,33 +264,24 @@ def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
         raise Refused(
             f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' shows why"
         )
-    profile = profiles.load(service.settings, batch.order.profile)
-    data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
-    view = _BatchView(service=service, id=batch.job.id, data=data)
+    config, order, number = service.settings, batch.order, batch.reports + 1
+    profile = profiles.load(config, order.profile)
+    data.pop(f"reported {number}", None)  # the time of a report that is being made
     was_refused = batch.job.state is State.FAILED and batch.job.stage == READING
     fault = batch.job.message if was_refused else None
-    from spinney.apps.ingest.batches.stages import report_of  # with all stages
+    from spinney.apps.ingest.batches.stages import object_ends, report_of  # with all stages
 
-    return report_of(view, service.settings, profile, batch.order, number=batch.reports + 1, fault=fault)
+    folder = service.folders / job_folder(batch.job.id)
+    ends = object_ends(folder, _children(service, batch.job.id), config, order)
+    return report_of(batch.job.id, folder, data, config, profile, order, ends, number=number, fault=fault)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BatchView:
-    """A batch as its report needs it, read from the store: changes of its data are not stored."""
-
-    service: Service
-    id: int
-    data: MutableMapping[str, Any]
-
-    @property
-    def folder(self) -> Path:
-        return self.service.folders / job_folder(self.id)
-
-    def children(self) -> Iterator[Child]:
-        after = 0
-        while page := self.service.look.children(self.id, after=after, limit=_PAGE):
-            for job in page:
-                yield Child(
-                    job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
-                )
-            after = page[-1].id
+def _children(service: Service, batch: int) -> Iterator[Child]:
+    """Yield the objects of a batch as its own stages see them."""
+    after = 0
+    while page := service.look.children(batch, after=after, limit=_PAGE):
+        for job in page:
+            yield Child(
+                job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
+            )
+        after = page[-1].id
