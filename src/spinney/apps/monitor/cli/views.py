@@ -4,7 +4,6 @@ All but ``status`` read the monitor's tables alone, and need no store. ``--json`
 ``inventory.model``."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ def entities(
     """List entities, with how many services they have."""
     listed = entity_table.query(database(), pattern)
     rows = [(entity.eid, entity.description, entity.email, entity.services) for entity in listed]
-    _show(json, [asdict(entity) for entity in listed], ("eid", "entity", "mail", "services"), rows)
+    _show(json, listed, ("eid", "entity", "mail", "services"), rows)
 
 
 def services(
@@ -49,7 +48,7 @@ def services(
         listed = service_table.all_present(tables)
     rows = [(s.gid, s.entity, s.type, s.version, s.description, s.uri, _time(s.checked_us)) for s in listed]
     columns = ("gid", "entity", "type", "version", "description", "uri", "checked")
-    _show(json, [asdict(service) for service in listed], columns, rows)
+    _show(json, listed, columns, rows)
 
 
 def tasks(json: JsonOption = False) -> None:
@@ -57,7 +56,7 @@ def tasks(json: JsonOption = False) -> None:
     listed = task_list.read(settings.load())
     rows = [(task.name, task.description, task.file, task.language) for task in listed.current]
     rows += [("", f"left out: {broken.problem}", broken.file, "") for broken in listed.broken]
-    value = {"tasks": [asdict(task) for task in listed.current], "broken": [asdict(b) for b in listed.broken]}
+    value = {"tasks": listed.current, "broken": listed.broken}
     _show(json, value, ("task", "description", "file", "language"), rows)
 
 
@@ -80,19 +79,16 @@ def status(
             for r in current
         ]
         columns = ("task", "status", "info", "checked", "since", "seconds")
-        _show(json, [asdict(result) for result in current], columns, rows)
+        _show(json, current, columns, rows)
         return
     counts = service_table.counts(tables, tasks=task_list.counted(settings.load()))
     with open_control(store) as control:
         open_sequences = requests.sequences(control)
-    value = {"services": counts, "sequences": [asdict(sequence) for sequence in open_sequences]}
     numbers = [(state, f"{number:,}") for state, number in counts.items()]
-    _show(json, value, ("services", "number"), numbers)
+    _show(json, {"services": counts, "sequences": open_sequences}, ("services", "number"), numbers)
     if not json:
-        for sequence in open_sequences:
-            typer.echo(
-                f"{sequence.job_id}  {sequence.name}: {sequence.completed:,} of {sequence.total:,} checked"
-            )
+        for s in open_sequences:
+            typer.echo(f"{s.job_id}  {s.name}: {s.completed:,} of {s.total:,} checked")
 
 
 def history(
@@ -106,9 +102,7 @@ def history(
     """List what changed, the newest first."""
     listed = results.changes(database(), gid=gid, only_changes=not all_results, limit=limit)
     rows = [(_time(c.at_us), c.gid, c.task, c.before, c.status, c.info) for c in listed]
-    _show(
-        json, [asdict(change) for change in listed], ("time", "gid", "task", "before", "status", "info"), rows
-    )
+    _show(json, listed, ("time", "gid", "task", "before", "status", "info"), rows)
 
 
 def report(json: JsonOption = False) -> None:
