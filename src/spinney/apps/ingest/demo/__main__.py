@@ -18,8 +18,8 @@ from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
 from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
 from spinney.apps.ingest.demo.plan import Plan, plan
-from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
-from spinney.apps.ingest.demo.service import requeue, set_up, submit
+from spinney.apps.ingest.demo.sample_deposit import Offer, find, offer
+from spinney.apps.ingest.demo.service import ARCHIVE, requeue, set_up, submit
 from spinney.apps.ingest.verbs.arrivals import Accepted
 from spinney.apps.ingest.verbs.service import Service
 from spinney.command_line import open_control
@@ -47,15 +47,15 @@ def _run() -> list[str]:
     """Run the steps, print the results, and return what is not as it should be."""
     planned = plan(os.environ)
     make_folder(planned.out, FILE, VARIABLE)
-    content = find(planned.source, planned.leave_out)
+    things, left_out = find(planned.source, planned.leave_out)
     with run_server() as served_files:
-        offered = offer(planned.source, content.things, planned.manifests, served_files.base_url)
+        offered = offer(planned.source, things, planned.out / "manifests", served_files.base_url)
         served_files.files, served_files.damaged_path = offered.served, offered.damage
         config = set_up(planned, served_files.host)
         with open_control(None) as control, planned.log.open("w") as log:
             service = Service(control=control, settings=config)
             accepted = submit(service, offered.batch)
-            _announce(planned, served_files, offered, content)
+            _announce(planned, served_files, offered, left_out)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
             demo = _Demo(
                 plan=planned, service=service, batch=accepted, served_files=served_files, offered=offered
@@ -188,14 +188,14 @@ def _kill_whole(node: Process) -> int:
     return len(everybody)
 
 
-def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, content: FolderContent) -> None:
+def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, left_out: list[str]) -> None:
     """Print what is going to be deposited, and which byte is wrong."""
     things = offered.things
     _say(
         f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "
         f"served at {served_files.host}"
     )
-    for sentence in content.left_out:
+    for sentence in left_out:
         _say(f"  left out: {sentence}")
     _say(f"  one byte of {offered.damage} is wrong as it is served")
 
@@ -231,10 +231,10 @@ def _print_result(planned: Plan, folder: Path, result: promise_checks.CheckResul
         _say("  no recorded stage ran again unasked, nothing in the archive is wrong, nothing is left over")
     _say("")
     for name, place in (
-        ("archive", planned.archive),
+        ("archive", planned.out / ARCHIVE),
         ("inventory", planned.out / "home" / "inventory.db"),
         ("reports", folder / "reports"),
-        ("settings", planned.settings),
+        ("settings", planned.out / FILE),
         ("store", planned.out / "spinney.db"),
         ("node log", planned.log),
     ):

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.config.settings import FILE
 from spinney.errors import UsageError
 
 CACHES = frozenset({"__pycache__", "site-packages", "dist-packages"})
@@ -24,18 +23,6 @@ class Plan:
     """Whether the node is killed in the middle."""
     smtp: tuple[str, int] | None
     """Host and port of the mail server that gets the reports; None: no mail is sent."""
-
-    @property
-    def settings(self) -> Path:
-        return self.out / FILE
-
-    @property
-    def archive(self) -> Path:
-        return self.out / "archive"
-
-    @property
-    def manifests(self) -> Path:
-        return self.out / "manifests"
 
     @property
     def log(self) -> Path:

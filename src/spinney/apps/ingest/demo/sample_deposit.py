@@ -38,21 +38,10 @@ class Offer:
     """The path of the URL whose file has a wrong byte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderContent:
-    """The objects that a source folder gives, and what of it is left out."""
-
-    things: tuple[Thing, ...]
-    left_out: tuple[str, ...]
-    """A sentence for each entry that is left out."""
-
-
-def find(source: Path, leave_out: frozenset[str]) -> FolderContent:
-    """Find the objects of a folder, in the order of their names as bytes.
-
-    Links, special files, empty folders and names that are not UTF-8 are left out, each with a sentence; names
-    in ``leave_out`` without one. Raises OSError for a folder that cannot be read.
-    """
+def find(source: Path, leave_out: frozenset[str]) -> tuple[tuple[Thing, ...], list[str]]:
+    """Return the objects of a folder, in the order of their names as bytes, and a sentence for each entry that is left
+    out: links, special files, empty folders and names that are not UTF-8. Names in ``leave_out`` are left out without
+    one. Raises OSError for a folder that cannot be read."""
     things: list[Thing] = []
     left_out: list[str] = []
     for entry in _sorted(source):
@@ -60,7 +49,7 @@ def find(source: Path, leave_out: frozenset[str]) -> FolderContent:
             continue
         if files := sorted(_files(source, entry, leave_out, left_out)):
             things.append(Thing(name=entry.name, files=tuple(files)))
-    return FolderContent(things=tuple(things), left_out=tuple(left_out))
+    return tuple(things), left_out
 
 
 def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> Offer:

@@ -17,6 +17,8 @@ from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
 
 PROFILE = "demo"
+ARCHIVE = "archive"
+"""The folder of stored objects."""
 DEPOSITOR = "depositor@example.org"
 _TAKES_SPACE = "0.99"
 """The disk of a machine that runs the demo may be fuller than that of an archive should be."""
@@ -29,8 +31,8 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
     ``init`` fails, which has printed why.
     """
     mail = "" if plan.smtp is None else _mail(*plan.smtp)
-    plan.settings.write_text(
-        f'home = "home"\n{mail}\n[storage.main]\nurl = {_text(str(plan.archive))}\n\n'
+    (plan.out / settings.FILE).write_text(
+        f'home = "home"\n{mail}\n[storage.main]\nurl = {_text(str(plan.out / ARCHIVE))}\n\n'
         '[minters.main]\nnaan = "99999"\nshoulder = "fk4"\n\n'
         f"[working]\nlimit = {_TAKES_SPACE}\nwarning = {_TAKES_SPACE}\n"
     )
