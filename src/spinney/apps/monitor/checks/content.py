@@ -48,12 +48,8 @@ def check(service: Service, context: Context) -> Finding:
 def _first_name(root: ElementTree.Element, kind: str) -> str | None:
     """Return the name of the first named element of this kind, in the order of the document. None: no element
     has a name. Layers that only group others have none, and cannot be requested."""
-    for element in root.iter():
-        if local_name(element) == kind:
-            for child in element:
-                if local_name(child) == "Name" and child.text and child.text.strip():
-                    return child.text.strip()
-    return None
+    names = ((element.findtext("{*}Name") or "").strip() for element in root.iterfind(f".//{{*}}{kind}"))
+    return next(filter(None, names), None)
 
 
 def _map_parameters(root: ElementTree.Element, name: str, version: str) -> dict[str, str]:
@@ -74,14 +70,13 @@ def _map_parameters(root: ElementTree.Element, name: str, version: str) -> dict[
 
 def _extent(root: ElementTree.Element) -> str:
     """Return the first extent that the capabilities give in degrees, else the whole world."""
-    for element in root.iter():
-        if local_name(element) == "EX_GeographicBoundingBox":
-            values = {local_name(child): (child.text or "").strip() for child in element}
-            names = ("westBoundLongitude", "southBoundLatitude", "eastBoundLongitude", "northBoundLatitude")
-            if all(values.get(corner) for corner in names):
-                return ",".join(values[corner] for corner in names)
-        if local_name(element) == "LatLonBoundingBox":
-            return ",".join(element.get(corner, "0") for corner in ("minx", "miny", "maxx", "maxy"))
+    corners = ("westBoundLongitude", "southBoundLatitude", "eastBoundLongitude", "northBoundLatitude")
+    for box in root.iterfind(".//{*}EX_GeographicBoundingBox"):  # in version 1.3
+        values = [(box.findtext(f"{{*}}{corner}") or "").strip() for corner in corners]
+        if all(values):
+            return ",".join(values)
+    for box in root.iterfind(".//{*}LatLonBoundingBox"):
+        return ",".join(box.get(corner, "0") for corner in ("minx", "miny", "maxx", "maxy"))
     return "-180,-90,180,90"
 
 
