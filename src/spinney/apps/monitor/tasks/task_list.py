@@ -104,28 +104,16 @@ def read(settings: Settings) -> TaskList:
     broken_by_file = {broken.file: broken for broken in kept.broken}
     tasks: dict[str, Task] = {}
     broken: list[Broken] = []
-    for file in _files(settings.tasks):
-        stamp = _stamp(file)
-        task, problem = tasks_by_file.get(file.name), broken_by_file.get(file.name)
-        if problem is not None and problem.stamp == stamp and not problem.is_due():
-            broken.append(problem)
-            continue
-        try:
-            if task is None or task.stamp != stamp or task.retired_s is not None:
-                task = _identified(file, stamp)
-        except (programs.ProgramFailed, BadName, OSError) as problem_:
-            again_s = time.time() + RETRY_S if _may_pass(problem_) else None
-            broken.append(Broken(file=file.name, stamp=stamp, problem=str(problem_), again_s=again_s))
-            continue
-        tasks[file.name] = task
     names_taken: set[str] = set()
-    for name in sorted(tasks):
-        if tasks[name].name in names_taken:
-            problem_text = f"another task has the name {tasks[name].name!r}"
-            broken.append(Broken(file=name, stamp="", problem=problem_text))
-            del tasks[name]
+    for file in _files(settings.tasks):
+        entry = _entry(file, tasks_by_file.get(file.name), broken_by_file.get(file.name))
+        if isinstance(entry, Task) and entry.name in names_taken:
+            entry = Broken(file=file.name, problem=f"another task has the name {entry.name!r}")
+        if isinstance(entry, Broken):
+            broken.append(entry)
         else:
-            names_taken.add(tasks[name].name)
+            tasks[file.name] = entry
+            names_taken.add(entry.name)
     for name, task in tasks_by_file.items():
         since_s = task.retired_s or time.time()
         if name not in tasks and task.name not in names_taken and time.time() - since_s < RETIRED_S:
@@ -194,6 +182,21 @@ def _stamp(file: Path) -> str:
     except OSError:
         return ""
     return f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_mode & 0o111:o}"
+
+
+def _entry(file: Path, task: Task | None, broken: Broken | None) -> Task | Broken:
+    """Return the entry of a file: the last one while the file has not changed, else what the file says of itself.
+    ``task`` and ``broken``: its last entry, if that was a task, or was none."""
+    stamp = _stamp(file)
+    if broken is not None and broken.stamp == stamp and not broken.is_due():
+        return broken
+    if task is not None and task.stamp == stamp and task.retired_s is None:
+        return task
+    try:
+        return _identified(file, stamp)
+    except (programs.ProgramFailed, BadName, OSError) as problem:
+        again_s = time.time() + RETRY_S if _may_pass(problem) else None
+        return Broken(file=file.name, stamp=stamp, problem=str(problem), again_s=again_s)
 
 
 def _may_pass(problem: Exception) -> bool:
