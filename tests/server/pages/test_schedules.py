@@ -40,6 +40,16 @@ def test_given_a_schedule_when_looked_at_then_its_times_and_parameters_are_there
     assert "••••••" in text
 
 
+def test_given_a_schedule_in_another_zone_then_its_times_are_those_of_its_clock_and_utc(world: World) -> None:
+    made = PutSchedule(name="early", type="double", cron="0 3 * * *", zone="Asia/Tokyo", params={"n": 1})
+    world.control().do(made)
+
+    text = get(world, "/schedules/early")
+
+    assert len(re.findall(r"\d{4}-\d\d-\d\d 03:00 JST<br>", text)) == 8
+    assert len(re.findall(r"18:00:00 UTC</time>", text)) == 8
+
+
 def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: World, nightly: str) -> None:
     control = world.control()
 

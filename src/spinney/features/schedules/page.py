@@ -20,6 +20,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
+from spinney.scheduling import recurrence
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.forms import Form, page_or_part
 from spinney.web.pages.page_responses import page, redirect, segment
@@ -57,8 +58,9 @@ class ScheduleView:
     """A schedule with the next times at which it submits, and its latest runs."""
 
     line: ScheduleRow
-    coming: Sequence[int]
-    """The next times, in microseconds since 1970 UTC."""
+    coming: Sequence[tuple[int, str]]
+    """The next times, in microseconds since 1970 UTC, and as the clock of the schedule's zone shows them; an empty text
+    where that is UTC, or not known to this host."""
     runs: Sequence[ScheduleRun]
     """The latest decisions on its times, the newest first."""
 
@@ -199,11 +201,20 @@ async def _schedule_context(context: RequestContext, name: str) -> dict[str, Any
         item = look.schedule(name)
         return ScheduleView(
             line=ScheduleRow(schedule=item, last=_lasts(control, [item]).get(item.last_job_id or 0)),
-            coming=look.coming(name, COMING),
+            coming=[(at_us, _in_zone(item, at_us)) for at_us in look.coming(name, COMING)],
             runs=look.runs(name, limit=RUNS),
         )
 
     return {"shown": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
+
+
+def _in_zone(schedule: Schedule, at_us: int) -> str:
+    if schedule.cron is None or schedule.zone == "UTC":
+        return ""
+    try:
+        return recurrence.in_zone(schedule, at_us).strftime("%Y-%m-%d %H:%M %Z")
+    except UsageError:
+        return ""
 
 
 def _lasts(control: Control, listed: Sequence[Schedule]) -> Mapping[int, Job]:
