@@ -21,7 +21,14 @@ from long_tests import LONG
 
 PATIENCE_MS = 60_000
 """How long a page may take on a machine that is busy with other things; nobody waits so long where all is well."""
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE, TABLET, NARROW = (
+    {"width": 1280, "height": 900},
+    {"width": 1024, "height": 768},
+    {"width": 390, "height": 844},
+)
+_CUT_TABLES = """[...document.querySelectorAll(".scroll")].filter((table) => table.scrollWidth > table.clientWidth + 1)
+.map((table) => table.ariaLabel ?? table.getAttribute("aria-labelledby"))"""
+"""The names of the tables that are wider than their frame."""
 _RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
@@ -126,9 +133,9 @@ def violations(axe: Axe) -> Violations:
 
 @pytest.fixture
 def sound(new_page: NewPage, violations: Violations) -> Sound:
-    """``sound(paths, settle=…, loud=True)``: axe finds nothing on the first two, and nothing reaches out of a phone's
-    screen to the right; at length axe looks at all, also in the dark and on the phone. ``settle(page)`` waits until a
-    page is whole."""
+    """``sound(paths, settle=…, loud=True)``: axe finds nothing on the first two, nothing reaches out of a phone's or a
+    tablet's screen to the right, and no table scrolls sideways; at length axe looks at all, also in the dark and on the
+    phone. ``settle(page)`` waits until a page is whole."""
 
     def check(
         paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False
@@ -141,11 +148,17 @@ def sound(new_page: NewPage, violations: Violations) -> Sound:
                 page.goto(path)
                 settle(page)
                 problems += violations(page) if number < AXE_MOST else []
-                page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-                wide = page.evaluate(
-                    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                )
-                problems += [f"{page.url} is {wide} px too wide for a phone"] if wide > 0 else []
+                for size in (TABLET, NARROW):
+                    page.set_viewport_size(size)  # type: ignore[arg-type]
+                    wide = page.evaluate(
+                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                    )
+                    if wide > 0:
+                        problems.append(f"{page.url} is {wide} px too wide at {size['width']} px")
+                    problems += [
+                        f"{page.url}: the table {name!r} scrolls sideways at {size['width']} px"
+                        for name in page.evaluate(_CUT_TABLES)
+                    ]
                 problems += violations(page) if LONG else []
         assert not problems, "\n".join(problems)
 

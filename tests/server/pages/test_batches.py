@@ -58,7 +58,7 @@ def test_given_batches_when_listed_then_each_says_how_far_it_is_and_filters_narr
 def test_given_a_batch_then_its_subject_tells_it_from_others_of_its_type(world: World) -> None:
     top, _ = batch(world, name="maps")
 
-    assert '<span class="sub break">maps</span>' in get(world, "/batches")
+    assert '<span class="sub">maps</span>' in get(world, "/batches")
     assert '<p class="subject break">maps</p>' in get(world, f"/batches/{top}")
 
 

@@ -123,6 +123,18 @@ def test_given_any_key_when_sorted_then_each_job_is_there_once(
 # --- columns ----------------------------------------------------------------------------------
 
 
+def test_given_a_stage_that_is_named_otherwise_than_its_type_then_it_stands_below_the_type(
+    world: World,
+) -> None:
+    world.submit("batch")
+    world.submit("double")
+
+    assert re.findall(r'<td data-label="Type">(.*?)</td>', get(world.client("viewer"), "/jobs")) == [
+        "double",
+        'batch <span class="stage sub">expand</span>',
+    ]
+
+
 def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(world: World) -> None:
     world.submit("one", submitter="ann")
     client = world.client("viewer")
@@ -132,7 +144,6 @@ def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(w
         "State",
         "Type",
         "Subject",
-        "Stage",
         "Created",
         "Took",
         "Ended",
@@ -144,6 +155,9 @@ def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(w
     )
     assert answer.headers["location"] == "/jobs?type=one"
     assert headings(get(client, "/jobs")) == ["Job", "State", "Queue", "Submitter"]
+
+    client.post("/jobs/columns", data={"column": "stage"})
+    assert headings(get(client, "/jobs")) == ["Job", "State", "Stage"]
 
     client.post("/jobs/columns", data={"column": "queue", "reset": "1"})
     assert "Message" in headings(get(client, "/jobs"))
