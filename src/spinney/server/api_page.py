@@ -55,7 +55,7 @@ class Route:
     """Descriptions of the refusals that not every route has, by status."""
 
 
-@router.get("/api", summary="The API")
+@router.get("/api")
 async def api(request: Request, context: Authenticated, group: str = "") -> Response:
     """Show the API's document to people: a line for each route, and all details of one group's routes."""
     routes_by_group = await _groups(request)

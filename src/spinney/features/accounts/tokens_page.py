@@ -34,19 +34,19 @@ router = APIRouter(include_in_schema=False)
 TOKENS, OWN = "/tokens", "/account/tokens"
 
 
-@router.get(TOKENS, summary="Tokens")
+@router.get(TOKENS)
 async def tokens(request: Request, context: Authenticated) -> Response:
     """Show all tokens, of users and of machines."""
     return await _all(request, context)
 
 
-@router.get(OWN, summary="Your tokens")
+@router.get(OWN)
 async def own(request: Request, context: Authenticated) -> Response:
     """Show the tokens of the caller, who may create and revoke them here."""
     return await _own(request, context)
 
 
-@router.post(TOKENS, summary="Make a token")
+@router.post(TOKENS)
 async def make(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a token of a machine, or of a user."""
     try:
@@ -56,7 +56,7 @@ async def make(request: Request, context: Authenticated, form: Form) -> Response
     return _created_page(request, context, created, TOKENS)
 
 
-@router.post(OWN, summary="Make a token of your own")
+@router.post(OWN)
 async def make_own(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a token that acts in the caller's name."""
     try:
@@ -66,11 +66,10 @@ async def make_own(request: Request, context: Authenticated, form: Form) -> Resp
     return _created_page(request, context, created, OWN)
 
 
-for _path, _summary in ((TOKENS, "Revoke a token"), (OWN, "Revoke a token of your own")):
+for _path in (TOKENS, OWN):
     add_action(
         router,
         f"{_path}/{{name}}/revoke",
-        _summary,
         lambda name, form: RevokeToken(token=name, reason=form.maybe("reason")),
         lambda name, token: f"Token {token.name} is revoked",
         back=_path,

@@ -41,13 +41,13 @@ router = APIRouter(include_in_schema=False)
 USERS = "/users"
 
 
-@router.get(USERS, summary="Users")
+@router.get(USERS)
 async def users(request: Request, context: Authenticated) -> Response:
     """Show all users with their rights, ordered by name."""
     return await _list(request, context)
 
 
-@router.post(USERS, summary="Make a user")
+@router.post(USERS)
 async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a user; with a link that sets a password, unless a proxy or identity provider authenticates the user."""
     name, with_link = form.text("name"), bool(form.text("link"))
@@ -65,13 +65,13 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
     return _link_page(request, context, name, link)
 
 
-@router.get(f"{USERS}/{{name}}", summary="One user")
+@router.get(f"{USERS}/{{name}}")
 async def user(request: Request, context: Authenticated, name: str) -> Response:
     """Show a user's rights, sessions and tokens."""
     return await _user_page(request, context, name)
 
 
-@router.post(f"{USERS}/{{name}}/rights", summary="Give a user other rights")
+@router.post(f"{USERS}/{{name}}/rights")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """Change a user's rights, from the next request on."""
 
@@ -85,7 +85,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     return redirect(_path(name), done=f"The rights of {name} are changed")
 
 
-@router.post(f"{USERS}/{{name}}/delete", summary="Delete a user")
+@router.post(f"{USERS}/{{name}}/delete")
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
     """Delete a user, and lead to the list; when that is refused, back to the user."""
     try:
@@ -95,7 +95,7 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
     return redirect(USERS, done=f"{name} is deleted with all tokens")
 
 
-@router.post(f"{USERS}/{{name}}/link", summary="Make a link that sets a password")
+@router.post(f"{USERS}/{{name}}/link")
 async def make_link(request: Request, context: Authenticated, name: str) -> Response:
     """Show a link that sets a password once, within a day."""
     try:
@@ -175,7 +175,6 @@ def _path(name: str) -> str:
 add_action(
     router,
     f"{USERS}/{{name}}/disable",
-    "Disable a user",
     lambda name, form: ChangeUser(name=name, disabled=True, reason=form.maybe("reason")),
     "{name} is disabled: sessions and tokens are void",
     back=_path,
@@ -183,7 +182,6 @@ add_action(
 add_action(
     router,
     f"{USERS}/{{name}}/enable",
-    "Enable a user",
     lambda name, form: ChangeUser(name=name, disabled=False, reason=form.maybe("reason")),
     "{name} is enabled",
     back=_path,
@@ -191,7 +189,6 @@ add_action(
 add_action(
     router,
     f"{USERS}/{{name}}/sessions",
-    "End all sessions of a user",
     lambda name, form: EndSessions(name=name, reason=form.maybe("reason")),
     lambda name, result: f"{counted(result.ended, 'session')} of {name} ended",
     back=_path,

@@ -57,7 +57,7 @@ class Proof:
     """The result as a sentence, with how many entries are whole or where the chain is broken."""
 
 
-@router.get(AUDIT, summary="The audit")
+@router.get(AUDIT)
 async def audit(
     request: Request, context: Authenticated, verb: str = "", by: str = "", after: str = ""
 ) -> Response:
@@ -65,7 +65,7 @@ async def audit(
     return await _page(request, context, verb.strip(), by.strip(), number_of(after))
 
 
-@router.post(f"{AUDIT}/prove", summary="Prove the audit")
+@router.post(f"{AUDIT}/prove")
 async def prove(request: Request, context: Authenticated, form: Form) -> Response:
     """Verify the whole log, up to a head that was kept elsewhere if the form has one, and show the result
     above the list."""

@@ -10,7 +10,7 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/bridges", summary="Bridges")
+@router.get("/bridges")
 async def bridges(request: Request, context: Authenticated) -> Response:
     """Show how far behind each bridge is, and its last trouble."""
     listed = await context.run(lambda control: control.do(ListBridges()).items)

@@ -51,14 +51,14 @@ class FailureView:
     """The oldest of the jobs, which are retried first; empty: there are too few jobs for a canary."""
 
 
-@router.get("/failures", summary="Failures by cause")
+@router.get("/failures")
 async def failures(request: Request, context: Authenticated, type_: Type = "") -> Response:
     """Show the causes of failures, with the most frequent first."""
     groups = await _groups(request, context, type_.strip())
     return page_or_part(request, context, "failures", topics=("failures",), **groups)
 
 
-@router.get("/failures/{fingerprint}", summary="One cause of failures")
+@router.get("/failures/{fingerprint}")
 async def failure(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
     """Show one cause, with the newest jobs that failed with it."""
     shown = await _shown(context, fingerprint)

@@ -56,13 +56,13 @@ class HoldList:
     """Names of queues, types, collections and submitters."""
 
 
-@router.get(HOLDS, summary="Holds")
+@router.get(HOLDS)
 async def holds(request: Request, context: Authenticated) -> Response:
     """Show the holds that cover jobs that the caller may see."""
     return await _list(request, context)
 
 
-@router.post(HOLDS, summary="Place a hold")
+@router.post(HOLDS)
 async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     """Place a hold, and hold back the jobs that it covers after the response."""
 
@@ -85,7 +85,7 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     return answer
 
 
-@router.post(f"{HOLDS}/{{hold}}/release", summary="Release a hold")
+@router.post(f"{HOLDS}/{{hold}}/release")
 async def lift(context: Authenticated, hold: int, form: Form) -> Response:
     """Release a hold, or all of the same scope and name. Jobs that no other hold covers continue."""
     reason = form.maybe("reason")

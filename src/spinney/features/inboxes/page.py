@@ -40,14 +40,14 @@ _DONE = {"pause": "is paused", "resume": "is resumed", "scan": "is looked throug
 _TOPICS = ("overview",)
 
 
-@router.get("/inboxes", summary="Inboxes")
+@router.get("/inboxes")
 async def inboxes(request: Request, context: Authenticated) -> Response:
     """Show all inboxes, and what keeps files from being taken."""
     listed = await context.run(lambda control: control.do(ListInboxes()).items)
     return page_or_part(request, context, "inboxes", topics=_TOPICS, inboxes=listed)
 
 
-@router.get("/inboxes/{name}", summary="An inbox")
+@router.get("/inboxes/{name}")
 async def inbox(
     request: Request, context: Authenticated, name: str, rejected: str = "", after: int = 0
 ) -> Response:
@@ -75,7 +75,7 @@ async def inbox(
     )
 
 
-@router.get("/inboxes/{name}/upload", summary="Upload files to an inbox")
+@router.get("/inboxes/{name}/upload")
 async def upload_form(request: Request, context: Authenticated, name: str) -> Response:
     """Show the form that uploads files to an inbox."""
     root = request.app.state.folders
@@ -97,7 +97,7 @@ async def upload_form(request: Request, context: Authenticated, name: str) -> Re
     )
 
 
-@router.post("/inboxes/{name}/upload", summary="Upload them")
+@router.post("/inboxes/{name}/upload")
 async def uploaded(request: Request, context: Authenticated, name: str) -> Response:
     """Make a job of each file, and redirect to the job of a single one, or back to the form.
 
@@ -122,7 +122,7 @@ async def uploaded(request: Request, context: Authenticated, name: str) -> Respo
     )
 
 
-@router.post("/inboxes/{name}/upload/{upload}/withdraw", summary="Withdraw an upload")
+@router.post("/inboxes/{name}/upload/{upload}/withdraw")
 async def withdrawn(request: Request, context: Authenticated, name: str, upload: str) -> Response:
     """Remove an interrupted upload, and redirect to the form."""
     root = request.app.state.folders
@@ -158,7 +158,7 @@ def _made_text(made: Sequence[Upload]) -> str:
     return ", ".join(f"{upload.name} became job {upload.job_id}" for upload in made)
 
 
-@router.post("/inboxes/{name}/{verb}", summary="Do a verb to an inbox")
+@router.post("/inboxes/{name}/{verb}")
 async def verb(context: Authenticated, name: str, verb: str, form: Form) -> Response:
     """Pause, resume or scan an inbox, and redirect to its page."""
     if verb not in _DONE:

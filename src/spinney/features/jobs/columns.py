@@ -107,7 +107,7 @@ def chosen(request: Request) -> Sequence[str]:
     return remembered or DEFAULT
 
 
-@router.post("/jobs/columns", summary="Choose the columns of the list")
+@router.post("/jobs/columns")
 async def choose(context: Authenticated, form: Form) -> Response:
     """Remember the chosen columns in a cookie; none chosen, or ``reset``: those by default. Redirects to
     the list as it was."""

@@ -108,7 +108,7 @@ class JobView:
     """Whether it needs jobs, or jobs need it."""
 
 
-@router.get("/jobs/{job}", summary="A job")
+@router.get("/jobs/{job}")
 async def job(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show a job: its state and the reason for it, its stages and attempts, and the actions that are allowed.
 
@@ -120,7 +120,7 @@ async def job(request: Request, context: Authenticated, job: JobId) -> Response:
     return page_or_part(request, context, "job", topics=topics, shown=shown)
 
 
-@router.post("/jobs/{job}/verb", summary="Do a verb to a job")
+@router.post("/jobs/{job}/verb")
 async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     """Carry out a verb, and redirect to the page of the job, which says what became of it; after a
     deletion to the list."""
@@ -138,7 +138,7 @@ async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
-@router.get("/jobs/{job}/output", summary="What a job's attempts wrote")
+@router.get("/jobs/{job}/output")
 async def job_output(
     request: Request,
     context: Authenticated,
@@ -162,7 +162,7 @@ async def job_output(
     )
 
 
-@router.get("/jobs/{job}/output/{fence}/{stream}", summary="What more an attempt wrote")
+@router.get("/jobs/{job}/output/{fence}/{stream}")
 async def job_output_more(
     request: Request,
     context: Authenticated,
@@ -180,7 +180,7 @@ async def job_output_more(
     return JSONResponse(asdict(shown), headers={"Cache-Control": "no-store"})
 
 
-@router.get("/jobs/{job}/files", summary="The files in a job's folder")
+@router.get("/jobs/{job}/files")
 async def job_files(
     request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
 ) -> Response:
@@ -209,7 +209,7 @@ async def job_files(
     )
 
 
-@router.get("/jobs/{job}/below", summary="The subjobs of a job")
+@router.get("/jobs/{job}/below")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show the first subjobs of the job, at most ``BELOW``; the page of its tree has all of them."""
     children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
@@ -218,7 +218,7 @@ async def job_below(request: Request, context: Authenticated, job: JobId) -> Res
     )
 
 
-@router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
+@router.get("/jobs/{job}/history")
 async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show the verbs that were used on the job and on those below it.
 

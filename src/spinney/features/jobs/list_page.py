@@ -60,7 +60,7 @@ _NOTHING = JobPage(jobs=(), next=None, hint=None)
 """The page of a list whose filter is invalid."""
 
 
-@router.get("/jobs", summary="Jobs")
+@router.get("/jobs")
 async def jobs(request: Request, context: Authenticated) -> Response:
     """Show the jobs that match the filters in the address.
 
@@ -81,7 +81,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
     )
 
 
-@router.get("/search", summary="Search for a job")
+@router.get("/search")
 async def search(context: Authenticated, q: str = "") -> Response:
     """Redirect to the job of a number or a key, or to the list of the jobs whose message contains the
     text.

@@ -58,7 +58,7 @@ class Members:
     """The address of the next ones; None: these are the last."""
 
 
-@router.get("/jobs/{job}/tree", summary="A job among its relatives")
+@router.get("/jobs/{job}/tree")
 async def job_tree(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show what is above and below a job, what it needs and what needs it; of each relation only groups
     with their counts."""
@@ -73,7 +73,7 @@ async def job_tree(request: Request, context: Authenticated, job: JobId) -> Resp
     return page_or_part(request, context, "job_tree", topics=topics, counted_max=RELATIVES_MAX, **shown)
 
 
-@router.get("/jobs/{job}/tree/groups", summary="The groups below a job")
+@router.get("/jobs/{job}/tree/groups")
 async def groups(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show the subjobs of a job by type and state, as the next level of a picture that is opened step by
     step."""
@@ -81,7 +81,7 @@ async def groups(request: Request, context: Authenticated, job: JobId) -> Respon
     return page_or_part(request, context, "job_groups", relatives=shown, counted_max=RELATIVES_MAX)
 
 
-@router.get("/jobs/{job}/tree/members", summary="Jobs of a group")
+@router.get("/jobs/{job}/tree/members")
 async def members(
     request: Request,
     context: Authenticated,

@@ -52,14 +52,14 @@ class VerbPreview:
     """For release: the other holds by which the jobs stay held; empty: there are none."""
 
 
-@router.get("/jobs/verbs", summary="What a verb on many jobs would do")
+@router.get("/jobs/verbs")
 async def plan(request: Request, context: Authenticated) -> Response:
     """Show the page that asks for confirmation of a verb, with what it would do to how many jobs."""
     pairs = request.query_params.multi_items()
     return await _verb_page(request, context, pairs)
 
 
-@router.post("/jobs/verbs", summary="Do a verb to many jobs")
+@router.post("/jobs/verbs")
 async def do(request: Request, context: Authenticated, form: Form) -> Response:
     """Carry out a verb that was confirmed; where more jobs match by now than the page showed, ask again.
 
@@ -95,7 +95,7 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
-@router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
+@router.get("/jobs/runs/{run_id}")
 async def run(request: Request, context: Authenticated, run_id: str) -> Response:
     """Show the progress of a verb on many jobs that the caller started; 404 for a run of others, or one
     that is forgotten."""

@@ -62,7 +62,7 @@ class LockPage:
     """What ``after`` of the next page has to be; None: this is the last one."""
 
 
-@router.get(LOCKS, summary="Locks")
+@router.get(LOCKS)
 async def locks(request: Request, context: Authenticated, after: str = "") -> Response:
     """Show the locks that jobs have or wait for, and the capacities that are set or declared."""
 
@@ -87,7 +87,7 @@ async def locks(request: Request, context: Authenticated, after: str = "") -> Re
     )
 
 
-@router.post(f"{LOCKS}/free", summary="Take a lock away")
+@router.post(f"{LOCKS}/free")
 async def free(context: Authenticated, form: Form) -> Response:
     """Free a lock from all its owners, or from one job. Waiting jobs continue at once."""
     name = form.text("name")
@@ -101,7 +101,7 @@ async def free(context: Authenticated, form: Form) -> Response:
     )
 
 
-@router.post(f"{LOCKS}/capacity", summary="Set the capacity of a lock")
+@router.post(f"{LOCKS}/capacity")
 async def set_capacity(context: Authenticated, form: Form) -> Response:
     """Set the capacity of a lock, or of each lock of a family."""
     name = form.text("name")
@@ -117,7 +117,7 @@ async def set_capacity(context: Authenticated, form: Form) -> Response:
     )
 
 
-@router.post(f"{LOCKS}/declared", summary="Reset the capacity of a lock to what is declared")
+@router.post(f"{LOCKS}/declared")
 async def as_declared(context: Authenticated, form: Form) -> Response:
     """Reset the capacity of a lock to what its application declares."""
     name = form.text("name")

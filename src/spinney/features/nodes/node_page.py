@@ -43,7 +43,7 @@ class NodeView:
     """None: it has run nothing lately."""
 
 
-@router.get("/nodes/{name}", summary="One node")
+@router.get("/nodes/{name}")
 async def node(request: Request, context: Authenticated, name: str) -> Response:
     """Show a node: its state, what it runs, and its slots over the last hour."""
     key = ("node", name, context.principal.rights)

@@ -36,7 +36,7 @@ class NodeList:
     """How they registered, by the id of their node; a caller with limits gets only the own ones."""
 
 
-@router.get(NODES, summary="Nodes")
+@router.get(NODES)
 async def nodes(request: Request, context: Authenticated) -> Response:
     """Show the nodes and external workers that have not left."""
     principal = context.principal
@@ -64,19 +64,16 @@ def _slots_text(name: str, orders: NodeOrders) -> str:
 _add_action = partial(add_action, router, back=NODES)
 _add_action(
     f"{NODES}/{{name}}/drain",
-    "Drain a node",
     lambda name, form: DrainNode(node=name, reason=form.maybe("reason")),
     "Node {name} takes no new jobs; running jobs finish",
 )
 _add_action(
     f"{NODES}/{{name}}/resume",
-    "Resume a node",
     lambda name, form: ResumeNode(node=name, reason=form.maybe("reason")),
     "Node {name} takes jobs again",
 )
 _add_action(
     f"{NODES}/{{name}}/slots",
-    "Set the slots of a node",
     lambda name, form: SetSlots(
         node=name, slots=form.whole("slots", "number of slots"), reason=form.maybe("reason")
     ),

@@ -20,7 +20,7 @@ from spinney.web.request_context import Authenticated
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/jobs/{job}/postmortem", summary="The frames of a failure")
+@router.get("/jobs/{job}/postmortem")
 async def job_postmortem(
     request: Request,
     context: Authenticated,

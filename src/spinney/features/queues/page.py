@@ -80,13 +80,13 @@ class QueueList:
     """The names of nodes that the caller may see, by name."""
 
 
-@router.get(QUEUES, summary="Queues")
+@router.get(QUEUES)
 async def queues(request: Request, context: Authenticated) -> Response:
     """Show the queues that the caller may see."""
     return await _list(request, context)
 
 
-@router.post(QUEUES, summary="Create a queue")
+@router.post(QUEUES)
 async def create(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a queue that no application declares."""
     try:
@@ -106,7 +106,7 @@ async def create(request: Request, context: Authenticated, form: Form) -> Respon
     return redirect(_path(command.name), done=f"Queue {command.name} is created")
 
 
-@router.get(f"{QUEUES}/{{name}}", summary="One queue")
+@router.get(f"{QUEUES}/{{name}}")
 async def queue(request: Request, context: Authenticated, name: str) -> Response:
     """Show the settings of a queue, its nodes and its jobs, and the 20 shares that occupy most slots."""
     info = await context.run(lambda control: control.do(ShowQueue(name=name)))
@@ -127,20 +127,20 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
     )
 
 
-@router.post(f"{QUEUES}/{{name}}/pinned", summary="Set the nodes that alone serve a queue")
+@router.post(f"{QUEUES}/{{name}}/pinned")
 async def set_pinned(context: Authenticated, name: str, form: Form) -> Response:
     """Pin the names that were added to the list, and unpin those that were removed. Nodes that never
     joined are named in the answer."""
     return await _set_nodes(context, name, form, "pin", "unpin")
 
 
-@router.post(f"{QUEUES}/{{name}}/barred", summary="Set the nodes that do not serve a queue")
+@router.post(f"{QUEUES}/{{name}}/barred")
 async def set_barred(context: Authenticated, name: str, form: Form) -> Response:
     """Bar the names that were added to the list, and unbar those that were removed."""
     return await _set_nodes(context, name, form, "bar", "unbar")
 
 
-@router.post(f"{QUEUES}/{{name}}/delete", summary="Delete a queue")
+@router.post(f"{QUEUES}/{{name}}/delete")
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
     """Delete the settings of a queue; when that is refused, redirect to its page with the reason."""
     try:
@@ -287,19 +287,16 @@ def _path(name: str) -> str:
 _add_action = partial(add_action, router, back=_path)
 _add_action(
     f"{QUEUES}/{{name}}/limit",
-    "Set the limit of a queue",
     lambda name, form: ChangeQueue(name=name, limit=_limit(form), reason=form.maybe("reason")),
     _limit_text,
 )
 _add_action(
     f"{QUEUES}/{{name}}/type",
-    "Set the default type of a queue",
     lambda name, form: ChangeQueue(name=name, type=form.maybe("type"), reason=form.maybe("reason")),
     _type_text,
 )
 _add_action(
     f"{QUEUES}/{{name}}/declared",
-    "Set a queue as it is declared",
     lambda name, form: ChangeQueue(name=name, declared=[*form.all("field")], reason=form.maybe("reason")),
     "Queue {name} is reset to what is declared",
 )

@@ -38,13 +38,13 @@ FOR_EVER = "for ever"
 """What is entered for jobs that are never deleted."""
 
 
-@router.get(RETENTION, summary="Retention")
+@router.get(RETENTION)
 async def retention(request: Request, context: Authenticated) -> Response:
     """Show how long settled jobs are kept."""
     return await _list(request, context)
 
 
-@router.post(RETENTION, summary="Set how long jobs are kept")
+@router.post(RETENTION)
 async def change(request: Request, context: Authenticated, form: Form) -> Response:
     """Set a rule, or remove the one that was set (``remove``). A rule by which jobs are deleted is set only when the
     user has confirmed it (``sure``)."""

@@ -21,7 +21,7 @@ BESIDE = ("sort",)
 """Names in the query of a saved filter that are no filters."""
 
 
-@router.post("/jobs/saved", summary="Save a filter")
+@router.post("/jobs/saved")
 async def save(context: Authenticated, form: Form) -> Response:
     """Save the filter of a list under a name, or remove one (``remove``), and redirect to the list with
     that filter.

@@ -65,13 +65,13 @@ class ScheduleView:
     """The latest decisions on its times, the newest first."""
 
 
-@router.get("/schedules", summary="Schedules")
+@router.get("/schedules")
 async def schedules(request: Request, context: Authenticated) -> Response:
     """Show all schedules that the caller may see."""
     return page_or_part(request, context, "schedules", topics=_TOPICS, **await _list(context))
 
 
-@router.get("/make-schedule", summary="Create a schedule")
+@router.get("/make-schedule")
 async def make(
     request: Request, context: Authenticated, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
 ) -> Response:
@@ -80,7 +80,7 @@ async def make(
     return await _form(request, context, type_, {}, {})
 
 
-@router.post("/make-schedule", summary="Make it")
+@router.post("/make-schedule")
 async def made(request: Request, context: Authenticated) -> Response:
     """Create a schedule and redirect to its page, or show the form again with the error at its field."""
     values = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
@@ -115,7 +115,7 @@ async def made(request: Request, context: Authenticated) -> Response:
     return redirect(f"/schedules/{segment(command.name)}", done=f"Schedule {command.name} is created")
 
 
-@router.get("/schedules/{name}", summary="A schedule")
+@router.get("/schedules/{name}")
 async def schedule(request: Request, context: Authenticated, name: Name) -> Response:
     """Show a schedule: when it runs next, and its last runs."""
     return page_or_part(
@@ -123,7 +123,7 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
     )
 
 
-@router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
+@router.post("/schedules/{name}/{verb}")
 async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Response:
     """Do an action on a schedule, and redirect to the page where the button was; after ``drop`` to the
     list."""

@@ -73,7 +73,7 @@ class Activity:
     """The job types that the filter offers."""
 
 
-@router.get("/activity", summary="Activity")
+@router.get("/activity")
 async def activity(
     request: Request,
     context: Authenticated,

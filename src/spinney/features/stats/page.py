@@ -46,7 +46,7 @@ class QueueLine:
     throughput: Spark | None
 
 
-@router.get("/", summary="The overview")
+@router.get("/")
 async def overview(request: Request, context: Authenticated) -> Response:
     """Show what needs attention, and the state of queues, nodes, holds and failures. The page's script
     reads it again at changes."""

@@ -82,7 +82,7 @@ class Grid:
     """What ``after`` of the next page has to be; None: this is the last one."""
 
 
-@router.get("/batches/{job}", summary="A batch")
+@router.get("/batches/{job}")
 async def batch(
     request: Request,
     context: Authenticated,
@@ -101,7 +101,7 @@ async def batch(
     return page_or_part(request, context, "batch", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid)
 
 
-@router.get("/batches/{job}/grid", summary="The objects of a batch")
+@router.get("/batches/{job}/grid")
 async def batch_grid(
     request: Request,
     context: Authenticated,
@@ -127,7 +127,7 @@ async def batch_grid(
     return HTMLResponse(text, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
 
 
-@router.get("/batches/{job}/report", summary="The report of a batch")
+@router.get("/batches/{job}/report")
 async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
     """Show the result of the last stage of the batch that has one, its products and summaries, and the
     files in its folder whose names begin with ``report``. Where the folder cannot be listed, the page
@@ -137,7 +137,7 @@ async def batch_report(request: Request, context: Authenticated, job: JobId) -> 
     return page_or_part(request, context, "batch_report", job_id=job, **report)
 
 
-@router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
+@router.post("/batches/{job}/verb")
 async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     """Hold, release or cancel a batch with all jobs below it, and redirect to its page, which says what
     became of it.

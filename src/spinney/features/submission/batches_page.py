@@ -36,7 +36,7 @@ class BatchPage:
     """What ``after`` of the next page has to be; None: this is the last one."""
 
 
-@router.get("/batches", summary="Batches")
+@router.get("/batches")
 async def batches(request: Request, context: Authenticated) -> Response:
     """Show the batches that match the filters in the address. Only the first page follows changes: on
     others lines would move."""

@@ -74,7 +74,7 @@ class SubmittedForm:
     once: SubmissionKey
 
 
-@router.get("/submit", summary="Submit a job")
+@router.get("/submit")
 async def submit(
     request: Request,
     context: Authenticated,
@@ -100,7 +100,7 @@ async def submit(
     return page(request, context.principal, "submit.html", **_shown(choices, {}, {}))
 
 
-@router.post("/submit", summary="Submit it")
+@router.post("/submit")
 async def submitted(request: Request, context: Authenticated) -> Response:
     """Submit the job and redirect to its page, or show the form again with each error at its field."""
     root = request.app.state.folders
@@ -311,7 +311,7 @@ def _fits(spec: TypeSpec, text: str) -> bool:
     return text in spec.name.lower() or text in spec.description.lower()
 
 
-@router.post("/jobs/{job}/upload", summary="Upload files into a job's folder")
+@router.post("/jobs/{job}/upload")
 async def upload(request: Request, context: Authenticated, job: JobId) -> Response:
     """Put the files into the folder, unless the job is at work, and redirect to its page, which says what
     became of them."""

@@ -58,13 +58,13 @@ _STATE = {DeliveryOutcome.DUE: "pending", DeliveryOutcome.DELIVERED: "ok", Deliv
 """The state whose colour and shape each outcome is shown with."""
 
 
-@router.get(WEBHOOKS, summary="Webhooks")
+@router.get(WEBHOOKS)
 async def webhooks(request: Request, context: Authenticated) -> Response:
     """Show the webhooks that the caller may see."""
     return await _list(request, context)
 
 
-@router.post(WEBHOOKS, summary="Create a webhook")
+@router.post(WEBHOOKS)
 async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Create a webhook, and show its secret once."""
 
@@ -79,7 +79,7 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
     return _secret_page(request, context, created)
 
 
-@router.get(f"{WEBHOOKS}/{{name}}", summary="One webhook")
+@router.get(f"{WEBHOOKS}/{{name}}")
 async def webhook(
     request: Request, context: Authenticated, name: str, outcome: str = "", after: str = ""
 ) -> Response:
@@ -87,7 +87,7 @@ async def webhook(
     return await _webhook_page(request, context, name, outcome=outcome, after=after)
 
 
-@router.post(f"{WEBHOOKS}/{{name}}/change", summary="Change, pause or resume a webhook")
+@router.post(f"{WEBHOOKS}/{{name}}/change")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """Change a webhook; pending deliveries are sent to the new URL."""
 
@@ -103,7 +103,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     return redirect(_path(name), done=f"Webhook {name} is changed")
 
 
-@router.post(f"{WEBHOOKS}/{{name}}/rotate", summary="Give a webhook a new secret")
+@router.post(f"{WEBHOOKS}/{{name}}/rotate")
 async def rotate(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """Replace the secret of a webhook, and show the new one once."""
     try:
@@ -115,7 +115,7 @@ async def rotate(request: Request, context: Authenticated, name: str, form: Form
     return _secret_page(request, context, rotated)
 
 
-@router.post(f"{WEBHOOKS}/{{name}}/deliveries/{{delivery}}/retry", summary="Send a delivery again")
+@router.post(f"{WEBHOOKS}/{{name}}/deliveries/{{delivery}}/retry")
 async def retry(context: Authenticated, name: str, delivery: str, form: Form) -> Response:
     """Send a delivery again at once, whatever its outcome was."""
     return await run_and_redirect(
@@ -263,25 +263,21 @@ def _path(name: str) -> str:
 _add_action = partial(add_action, router, back=_path)
 _add_action(
     f"{WEBHOOKS}/{{name}}/pause",
-    "Pause a webhook",
     lambda name, form: ChangeWebhook(name=name, paused=True, reason=form.maybe("reason")),
     "Webhook {name} is paused; deliveries are kept for 30 days",
 )
 _add_action(
     f"{WEBHOOKS}/{{name}}/resume",
-    "Resume a webhook",
     lambda name, form: ChangeWebhook(name=name, paused=False, reason=form.maybe("reason")),
     "Webhook {name} is resumed; pending deliveries are sent",
 )
 _add_action(
     f"{WEBHOOKS}/{{name}}/test",
-    "Send a webhook a ping",
     lambda name, form: PingWebhook(name=name),
     "A ping is being sent; its result is listed under the deliveries",
 )
 _add_action(
     f"{WEBHOOKS}/{{name}}/remove",
-    "Remove a webhook",
     lambda name, form: RemoveWebhook(name=name, reason=form.maybe("reason")),
     "Webhook {name} is deleted",
     back=WEBHOOKS,

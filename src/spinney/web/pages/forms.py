@@ -181,7 +181,6 @@ async def run_and_redirect(
 def add_action(
     router: APIRouter,
     path: str,
-    summary: str,
     command: Callable[[str, FormFields], Returns[T]],
     done: Callable[[str, T], str] | str,
     *,
@@ -204,7 +203,7 @@ def add_action(
             long=long,
         )
 
-    router.add_api_route(path, action, methods=["POST"], summary=summary)
+    router.add_api_route(path, action, methods=["POST"])
 
 
 async def read_coalesced(
