@@ -14,8 +14,9 @@ from spinney.control import Control
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter, job_number
 from spinney.model.operators.stats import Stats
-from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.times import now_us
+from spinney.web.pages.filters import WATCHED, parse_filters
 
 State_ = Any
 """A JSON value."""
@@ -142,24 +143,15 @@ def _number(text: str) -> int:
     return number
 
 
-_TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
-
-
 def _filter(text: str) -> Filter:
-    """Return the filter of a topic's query string, whose names are those of the API's list of jobs."""
-    criteria: dict[str, Any] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
-        if name == "state":
-            if value not in list(State):
-                raise UsageError(f"{value[:40]!r} is no state; use one of: {listed(State)}")
-            criteria["states"] = (*criteria.get("states", ()), State(value))
-        elif name in ("parent", "root"):
-            criteria[f"{name}_id"] = _number(value)
-        elif name in _TEXTS:
-            criteria[name] = value
-        else:
+    """Return the filter of a topic's query string, whose names are those of the list of jobs. Raises UsageError."""
+    pairs = parse_qsl(text, keep_blank_values=True)
+    for name, value in pairs:
+        if name not in WATCHED or not value.strip():
             raise UsageError(
-                f"a list of jobs cannot be watched by {name[:40]!r}; use one of: "
-                f"{listed(['state', 'parent', 'root', *_TEXTS])}"
+                f"a list of jobs cannot be watched by {name[:40]!r} {value[:40]!r}; use one of: {listed(WATCHED)}"
             )
-    return Filter(**criteria)
+    filters = parse_filters(pairs, now_us())
+    for sentence in filters.errors.values():
+        raise UsageError(sentence)
+    return filters.job_filter

@@ -24,7 +24,7 @@ TEXT_MAX = 2_000
 """The most characters of a text."""
 FINGERPRINT = 16
 """The digits of a failure's fingerprint; fewer are a prefix."""
-_WATCHED = ("state", *TEXTS, *NUMBERS)
+WATCHED = ("state", *TEXTS, *NUMBERS)
 """What a list that is watched may be filtered by (``spinney.web.events.topics``)."""
 _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
 """With one of these, counts by state may take longer than a page has."""
@@ -61,7 +61,7 @@ class FilterQuery:
     def topic(self) -> str:
         """Return the topic that reports changes of the list: that of the filtered jobs, or ``jobs`` where the filters
         cannot be watched."""
-        if not self.values or any(name not in _WATCHED for name in self.values):
+        if not self.values or any(name not in WATCHED for name in self.values):
             return "jobs"
         return f"jobs:{self.query()}"
 
