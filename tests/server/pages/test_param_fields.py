@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.web.pages.param_fields import MORE, PREFIX, Kind, fields, read, texts
+from spinney.web.pages.param_fields import MORE, PREFIX, Kind, fields, read
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -137,10 +137,3 @@ def test_given_an_open_schema_when_more_is_written_then_it_is_an_object_beside_t
     assert read(schema, {PREFIX + "n": "1", PREFIX + MORE: '{"m": 2}'}) == ({"n": 1, "m": 2}, {})
     assert list(read(schema, {PREFIX + MORE: "[1]"})[1]) == [MORE]
     assert [field.name for field in fields({})] == [MORE]
-
-
-def test_given_parameters_when_shown_again_then_all_but_secrets_are() -> None:
-    assert texts(SCHEMA, {"title": "a", "count": 3, "pin": "x", "owner": None}) == {
-        "p.title": "a",
-        "p.count": "3",
-    }

@@ -43,8 +43,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamField:
-    """One parameter of a job type as a field of a form, made from the type's schema. It has no value: that of
-    a form is in ``texts``, or what was entered."""
+    """One parameter of a job type as a field of a form, made from the type's schema. It has no value: a form
+    has what was entered."""
 
     name: str
     kind: Kind
@@ -117,16 +117,6 @@ def read(schema: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str
         else:
             wrong[MORE] = f"this must be {field.expects}"
     return params, {**faults(schema, params), **wrong}
-
-
-def texts(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of the fields, by name with ``PREFIX``, that describe these parameters. Secret ones are left
-    empty."""
-    values = {}
-    for field in fields(schema):
-        if field.kind is not Kind.SECRET and params.get(field.name) is not None:
-            values[PREFIX + field.name] = _text(params[field.name])
-    return values
 
 
 def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], required: bool) -> ParamField:
