@@ -15,10 +15,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_group
-
+from own_commands import own_commands
 from spinney import config
-from spinney.cli.commands import full_app
 from spinney.pages import GROUP as PAGES
 from spinney.terminal.applications import GROUP as COMMANDS
 from spinney.terminal.applications import ROUTES
@@ -92,8 +90,7 @@ def commands(snippet: Snippet) -> list[tuple[str, str]]:
 
 def require_lawful(words: list[str]) -> None:
     """Raise what the command line raises for options that it does not have; nothing is run."""
-    group = get_group(full_app())
-    group.commands[words[0]].make_context(words[0], words[1:])
+    own_commands()[words[0]].make_context(words[0], words[1:])
 
 
 def run_console(

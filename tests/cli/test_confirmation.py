@@ -6,11 +6,10 @@ import sys
 from contextlib import closing
 
 import pytest
-from typer.main import get_group
 
 from contract.everything import copied
 from long_tests import long_alone
-from spinney.cli.commands import full_app
+from own_commands import own_commands
 from spinney.features.bulk import cli as bulk
 from spinney.terminal.exit_codes import Exit
 
@@ -69,7 +68,7 @@ def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str
 
 
 def test_every_command_that_asks_is_tried() -> None:
-    commands = get_group(full_app()).commands
+    commands = own_commands()
     asking = {name for name, command in commands.items() if any("--yes" in p.opts for p in command.params)}
 
     # What rehome lets go of is there only where folders are local: test_rehoming.

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_group
 
-from spinney.cli.commands import full_app
+from own_commands import own_commands
 from spinney.model import errors
 from spinney.terminal.command_index import HEADINGS
 from spinney.terminal.exit_codes import Exit
@@ -31,7 +30,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 def commands(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in (group or get_group(full_app())).commands.items():
+    for name, command in (group.commands if group else own_commands()).items():
         if getattr(command, "commands", None):
             yield from commands(command, f"{path}{name} ")
         else:

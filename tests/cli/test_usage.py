@@ -337,7 +337,7 @@ def test_an_error_of_its_own_leaves_a_traceback_in_a_file(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("this should not be")
 
-    monkeypatch.setattr(commands, "command", lambda: fail)
+    monkeypatch.setattr(commands, "program", lambda: fail)
 
     assert main.run([]) == 1
     error = capsys.readouterr().err

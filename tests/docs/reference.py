@@ -13,10 +13,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_group
-
+from own_commands import own_commands
 from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Secret, Spinney, Warn, config
-from spinney.cli.commands import full_app
 from spinney.define.job.data import Data, Relative
 from spinney.define.job.options import Options
 from spinney.define.jobtype import ConfiguredJob, JobType, Pipeline, SubmittableType, job_types, stage
@@ -265,7 +263,7 @@ def _toml(schema: Mapping[str, Any], named: Mapping[str, Any]) -> str:
 
 
 def _command(name: str) -> list[Row]:
-    command = get_group(full_app()).commands[name]
+    command = own_commands()[name]
     return [
         (each.opts[0], "" if each.is_flag else _cell(each.metavar or "TEXT"), "", each.help)
         for each in command.params

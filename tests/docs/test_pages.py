@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.main import get_group
 
+from own_commands import own_commands
 from spinney.apps.ingest.cli import app as ingest
 from spinney.apps.ingest.merritt.cli import app as merritt
 from spinney.apps.monitor.cli import app as monitor
 from spinney.apps.receivers.cli import app as receivers
 from spinney.bridges.disbatch.cli import app as disbatch
-from spinney.cli.commands import full_app
 from spinney.features.external import commands as external
 from spinney.features.external.api import OutputRequest
 from spinney.model.external import ClaimedWork, WorkItem
@@ -61,7 +61,7 @@ def test_the_concepts_are_short() -> None:
 
 
 COMMANDS = {
-    **get_group(full_app()).commands,
+    **own_commands(),
     "ingest": get_group(ingest),
     "monitor": get_group(monitor),
     "receivers": get_group(receivers),

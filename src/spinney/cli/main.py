@@ -81,7 +81,7 @@ def _run(words: "list[str]") -> int:
         # The server that the line chooses is a context variable, which must not outlive the line.
         context = copy_context()
         context.run(current.enter, traceparents.valid(os.environ.get(traceparents.VARIABLE)))
-        code: Any = context.run(commands.command_for(words), words, standalone_mode=False)
+        code: Any = context.run(commands.program(), words, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence and not a traceback

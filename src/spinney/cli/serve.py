@@ -62,12 +62,10 @@ SAMPLE = "spinney.apps.sample:app"
 """What ``up`` runs where no application is named."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add ``serve`` and ``up`` to the program."""
-    app.command()(serve)
-    app.command()(up)
+app = typer.Typer()
 
 
+@app.command()
 def serve(
     host: HostOption = None, port: PortOption = None, socket: SocketOption = None, store: StoreOption = None
 ) -> None:
@@ -77,6 +75,7 @@ def serve(
         _serve(app, sockets, settings, addresses, ())
 
 
+@app.command()
 def up(
     app: Annotated[
         str | None,

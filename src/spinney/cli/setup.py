@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add ``init`` and ``node`` to the program."""
-    app.command()(init)
-    app.command()(node)
+app = typer.Typer()
 
 
+@app.command()
 def init(
     finish: Annotated[
         bool,
@@ -235,6 +233,7 @@ class NodeOptions:
         return {field: value for field, value in values.items() if value is not None}
 
 
+@app.command()
 @with_option_groups
 def node(
     app: Annotated[

@@ -6,7 +6,7 @@ command has alone.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values import durations
+from spinney.terminal.command_index import SUMMARIES
 from spinney.version import VERSION
 
 
@@ -55,13 +56,10 @@ def option(*names: str, help_: str, metavar: str | None = None, complete: Any = 
     )
 
 
-def command_group(help_: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
-    """Return the group of these commands, which prints its help when it is called without one."""
-    group = typer.Typer(
-        help=help_, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
-    )
-    for name, command in commands.items():
-        group.command(name)(command)
+def command_group(app: typer.Typer, name: str) -> typer.Typer:
+    """Add the group of this name, which prints its help when it is called without a command, and return it."""
+    group = typer.Typer(name=name, help=SUMMARIES[name], no_args_is_help=True)
+    app.add_typer(group)
     return group
 
 

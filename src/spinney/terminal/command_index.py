@@ -1,77 +1,113 @@
 """Which commands there are, under which heading ``spinney --help`` shows them, and which module has each.
 
-It is separate from the commands themselves, so that completion loads only the module of the command on its
-line. A new command is added here and declared by ``add_to`` of its module; ``tests/cli/test_commands.py``
-compares the two.
+It is separate from the commands themselves, so that help loads none of their modules, and a line only that of its
+command. Each module has its commands in ``app``, an application of Typer's. A new command is added here, too;
+``tests/cli/test_commands.py`` compares the two.
 """
 
 from collections.abc import Mapping
 
 HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Work": {
-        "submit": "features.submission.cli",
-        "wait": "features.submission.wait_cli",
-        "retry": "features.jobs.actions_cli",
-        "rerun": "features.jobs.actions_cli",
-        "cancel": "features.jobs.actions_cli",
-        "move": "features.jobs.actions_cli",
-        "priority": "features.jobs.actions_cli",
-        "relabel": "features.collections.cli",
-        "delete": "features.jobs.actions_cli",
+        "submit": "Submit a job (or many): all are accepted, or none.",
+        "wait": "Wait until jobs have settled; exit code 1 unless all completed.",
+        "retry": "Retry failed jobs, from the stage after the last one that passed.",
+        "rerun": "Run settled jobs again from their first stage.",
+        "cancel": "Cancel jobs.",
+        "move": "Move open jobs into another queue, for all they run from now on.",
+        "priority": "Give open jobs another priority.",
+        "relabel": "Assign a settled job, with all jobs below it, to another collection.",
+        "delete": "Delete settled or held jobs with all below them and with their folders.",
     },
     "Look": {
-        "list": "features.jobs.cli",
-        "show": "features.jobs.cli",
-        "tree": "features.jobs.cli",
-        "explain": "features.explain.cli",
-        "logs": "features.files.logs_cli",
-        "files": "features.files.cli",
-        "stats": "features.stats.cli",
-        "top": "features.stats.top",
-        "failures": "features.failures.cli",
-        "postmortem": "features.postmortem.cli",
-        "debug": "features.debug.cli",
-        "stack": "features.stacks.cli",
+        "list": "List jobs, the newest first.",
+        "show": "Show one job: where it stands and why, its data, its history.",
+        "tree": "Show a job and all below it.",
+        "explain": "Explain why jobs are not running, and what would start them.",
+        "logs": "Print the output of a job's attempts, the oldest first.",
+        "files": "List the files in a job's folder, or print one of them.",
+        "stats": "Show queue depths, throughput, run times and slots in use.",
+        "top": "Watch a store live, and hold, release, retry or cancel the selected jobs.",
+        "failures": "List failed jobs grouped by cause, the most frequent cause first.",
+        "postmortem": "Open a shell at the frames of a failed stage, with the variables that were kept.",
+        "debug": "Run a failed stage once more in the foreground, under a debugger.",
+        "stack": "Show the stacks of a running attempt: where its threads and tasks stand, while it continues.",
     },
     "Operate": {
-        "hold": "features.holds.cli",
-        "holds": "features.holds.cli",
-        "release": "features.holds.cli",
-        "queues": "features.queues.cli",
-        "queue": "features.queues.cli",
-        "locks": "features.locks.cli",
-        "lock": "features.locks.cli",
-        "unlock": "features.locks.cli",
-        "rehome": "features.homes.cli",
-        "schedule": "features.schedules.cli",
-        "inbox": "features.inboxes.cli",
-        "bridges": "features.bridges.cli",
-        "bridge": "features.bridges.cli",
-        "webhook": "features.webhooks.cli",
-        "audit": "features.audit.cli",
+        "hold": "Hold jobs until they are released.",
+        "holds": "List the active holds, the oldest first.",
+        "release": "Release held jobs: single ones, or all that a hold covers.",
+        "queues": "List the queues with their limits, default types, nodes and jobs.",
+        "queue": "Show a queue, or change its settings.",
+        "locks": "List the locks that jobs have or wait for.",
+        "lock": "Show a lock, or set its capacity.",
+        "unlock": "Free a lock from the job that has it, so that the next job gets it.",
+        "rehome": "Let jobs whose host is lost continue on other hosts, with empty folders.",
+        "schedule": "Manage schedules, which submit jobs by a cron expression or at an interval.",
+        "inbox": "Manage inboxes: folders where dropped files become jobs.",
+        "bridges": "List bridges to other systems: how far behind each is, and its last trouble.",
+        "bridge": "Compare a bridge's two sides.",
+        "webhook": "Manage webhooks, which report settled jobs and batches to other services.",
+        "audit": "Show the audit log of operators' actions, the latest last, and its head.",
     },
     "Store and nodes": {
-        "init": "cli.setup",
-        "up": "cli.serve",
-        "serve": "cli.serve",
-        "node": "cli.setup",
-        "nodes": "features.nodes.cli",
-        "drain": "features.nodes.cli",
-        "resume": "features.nodes.cli",
-        "slots": "features.nodes.cli",
-        "keep": "features.retention.cli",
-        "user": "features.accounts.cli",
-        "token": "features.accounts.cli",
-        "doctor": "features.doctor.cli",
-        "store": "features.copies.cli",
+        "init": "Create the store and its folder root, or upgrade an existing store.",
+        "up": "Create the store if there is none, and run a node and a server on it until SIGTERM.",
+        "serve": "Run a server with the API and the web pages until SIGTERM.",
+        "node": "Run a node, which takes jobs from the store and runs their stages, until SIGTERM.",
+        "nodes": "List the nodes with their state, slots, load and queues, and which of them is the leader.",
+        "drain": "Stop a node from taking new jobs, until 'resume'.",
+        "resume": "Let a drained node take new jobs again.",
+        "slots": "Set how many slots a node has, now and whenever it starts again.",
+        "keep": "Show or set how long settled jobs are kept (default: for ever).",
+        "user": "Manage the users of a server: roles, limits, passwords.",
+        "token": "Create, list and revoke API tokens.",
+        "doctor": "Check the store and its folders for inconsistencies, and say what to do about each.",
+        "store": "Copy a whole store to another database.",
     },
 }
-"""The headings in the order of the help; below each, its commands with the modules that have them, relative
-to ``spinney``."""
-
-COMMAND_MODULES: Mapping[str, str] = {
-    name: module for commands in HEADINGS.values() for name, module in commands.items()
+"""The headings in the order of the help; below each, its commands with their summaries, the first sentences of their
+own help."""
+_COMMANDS_OF: Mapping[str, str] = {
+    "cli.serve": "up serve",
+    "cli.setup": "init node",
+    "features.accounts.cli": "user token",
+    "features.audit.cli": "audit",
+    "features.bridges.cli": "bridges bridge",
+    "features.collections.cli": "relabel",
+    "features.copies.cli": "store",
+    "features.debug.cli": "debug",
+    "features.doctor.cli": "doctor",
+    "features.explain.cli": "explain",
+    "features.failures.cli": "failures",
+    "features.files.cli": "files",
+    "features.files.logs_cli": "logs",
+    "features.holds.cli": "hold holds release",
+    "features.homes.cli": "rehome",
+    "features.inboxes.cli": "inbox",
+    "features.jobs.actions_cli": "retry rerun cancel move priority delete",
+    "features.jobs.cli": "list show tree",
+    "features.locks.cli": "locks lock unlock",
+    "features.nodes.cli": "nodes drain resume slots",
+    "features.postmortem.cli": "postmortem",
+    "features.queues.cli": "queues queue",
+    "features.retention.cli": "keep",
+    "features.schedules.cli": "schedule",
+    "features.stacks.cli": "stack",
+    "features.stats.cli": "stats",
+    "features.stats.top": "top",
+    "features.submission.cli": "submit",
+    "features.submission.wait_cli": "wait",
+    "features.webhooks.cli": "webhook",
 }
-"""The module of each command, in the order in which they are shown."""
+"""The modules that have the commands, relative to ``spinney``, each with the names of its commands."""
+COMMAND_MODULES: Mapping[str, str] = {
+    name: module for module, commands in _COMMANDS_OF.items() for name in commands.split()
+}
+"""The module of each command."""
+SUMMARIES: Mapping[str, str] = {
+    name: summary for commands in HEADINGS.values() for name, summary in commands.items()
+}
+"""The summary of each command, in the order in which they are shown."""
 LOCAL_COMMANDS = frozenset({"init", "up", "serve", "node", "store"})
 """Commands that need the store itself, and no server does; three of them run people's own code."""

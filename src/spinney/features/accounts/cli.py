@@ -52,32 +52,15 @@ NoPasswordOption = Annotated[
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the groups ``user`` and ``token`` to the command line."""
-    users = command_group(
-        "Manage the users of a server: roles, limits, passwords.",
-        {
-            "add": add,
-            "list": list_users,
-            "show": show,
-            "set": change,
-            "disable": disable,
-            "enable": enable,
-            "delete": delete,
-            "password": password,
-            "link": link,
-        },
-    )
-    tokens = command_group(
-        "Create, list and revoke API tokens.", {"make": make, "list": list_tokens, "revoke": revoke}
-    )
-    app.add_typer(users, name="user")
-    app.add_typer(tokens, name="token")
+app = typer.Typer()
+user = command_group(app, "user")
+token = command_group(app, "token")
 
 
 # --- users ------------------------------------------------------------------------------------
 
 
+@user.command()
 @with_option_groups
 def add(
     name: NewNameArgument,
@@ -98,6 +81,7 @@ def add(
     typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
+@user.command("list")
 def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the users, by name."""
     from spinney.features.accounts.commands import ListUsers
@@ -116,6 +100,7 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@user.command()
 def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a user with the user's tokens and sessions."""
     from spinney.features.accounts.commands import ListSessions, ListTokens, ShowUser
@@ -142,6 +127,7 @@ def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None
     display.print_facts(facts)
 
 
+@user.command("set")
 @with_option_groups
 def change(
     name: UserArgument,
@@ -165,6 +151,7 @@ def change(
     typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
+@user.command()
 def disable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
@@ -172,6 +159,7 @@ def disable(
     _set_disabled(name, True, reason, by, store)
 
 
+@user.command()
 def enable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
@@ -179,6 +167,7 @@ def enable(
     _set_disabled(name, False, reason, by, store)
 
 
+@user.command()
 def delete(
     name: UserArgument,
     yes: YesOption = False,
@@ -196,6 +185,7 @@ def delete(
     typer.echo(f"user {name} is deleted")
 
 
+@user.command()
 def password(
     name: UserArgument,
     no_password: NoPasswordOption = False,
@@ -219,6 +209,7 @@ def password(
     typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
 
 
+@user.command()
 def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
     """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
     from spinney.features.accounts.commands import MakeLink
@@ -231,6 +222,7 @@ def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> 
 # --- tokens -----------------------------------------------------------------------------------
 
 
+@token.command()
 @with_option_groups
 def make(
     name: TokenArgument,
@@ -274,6 +266,7 @@ def make(
     )
 
 
+@token.command("list")
 def list_tokens(
     user: Annotated[str | None, _user_option("Only tokens of this user.")] = None,
     json: JsonOption = False,
@@ -297,6 +290,7 @@ def list_tokens(
     )
 
 
+@token.command()
 def revoke(
     name: TokenArgument,
     user: Annotated[

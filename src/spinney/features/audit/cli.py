@@ -17,7 +17,7 @@ import typer
 from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.values.counts import counted
 from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, option
+from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, command_group, option
 from spinney.terminal.connection import open_commands, perform
 from spinney.terminal.option_groups import with_option_groups
 
@@ -46,23 +46,11 @@ class ListOptions:
     store: StoreOption = None
 
 
-group = typer.Typer(
-    help="Show the audit log of operators' actions, the latest last, and its head.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    invoke_without_command=True,
-)
+app = typer.Typer()
+group = command_group(app, "audit")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the group ``audit`` to the command line."""
-    group.callback()(audit)
-    group.command("list")(list_entries)
-    group.command("head")(show_head)
-    for command in (verify, export):
-        group.command()(command)
-    app.add_typer(group, name="audit")
-
-
+@group.callback(invoke_without_command=True)
 @with_option_groups
 def audit(context: typer.Context, list_options: ListOptions) -> None:
     """Show the audit log of operators' actions, the latest last, and its head."""
@@ -82,6 +70,7 @@ def audit(context: typer.Context, list_options: ListOptions) -> None:
         )
 
 
+@group.command("list")
 @with_option_groups
 def list_entries(list_options: ListOptions) -> None:
     """Show the audit log of operators' actions, the latest last, and its head.
@@ -130,6 +119,7 @@ def _list(options: ListOptions) -> None:
     typer.echo(f"head {head}")
 
 
+@group.command("head")
 def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
     """Print the audit log's head. Kept elsewhere, it lets 'audit verify HEAD' prove that nothing before was changed."""
     from spinney.features.audit.commands import ShowAuditHead
@@ -138,6 +128,7 @@ def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
     display.print_result({"entries": int(head.partition(":")[0]), "head": head}, head, json=json)
 
 
+@group.command()
 def verify(
     head: Annotated[
         str | None,
@@ -166,6 +157,7 @@ def verify(
     typer.echo(f"head {now}")
 
 
+@group.command()
 def export(
     file: Annotated[Path, argument("FILE", "The file to write; it must not exist.")],
     json: JsonOption = False,

@@ -10,15 +10,11 @@ from spinney.terminal.applications import installed_commands
 from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, argument, command_group, option
 from spinney.terminal.connection import open_commands
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.command()(bridges)
-    group = command_group("Compare a bridge's two sides.", {})
-    group.command(context_settings={"allow_interspersed_args": False})(check)
-    app.add_typer(group, name="bridge")
+app = typer.Typer()
+bridge = command_group(app, "bridge")
 
 
+@app.command()
 def bridges(
     forget: Annotated[
         str | None,
@@ -55,6 +51,7 @@ def bridges(
     )
 
 
+@bridge.command(context_settings={"allow_interspersed_args": False})
 def check(
     system: Annotated[
         str,

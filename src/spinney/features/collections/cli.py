@@ -8,12 +8,10 @@ from spinney.terminal import completion
 from spinney.terminal.arguments import ByOption, JobArgument, ReasonOption, StoreOption
 from spinney.terminal.connection import perform
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(relabel)
+app = typer.Typer()
 
 
+@app.command()
 def relabel(
     job: JobArgument,
     collection: Annotated[

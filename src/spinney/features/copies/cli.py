@@ -8,26 +8,17 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.values.store_urls import without_password
 from spinney.terminal import display
-from spinney.terminal.arguments import JsonOption, argument
+from spinney.terminal.arguments import JsonOption, argument, command_group
 from spinney.terminal.progress_line import ProgressLine
 
 SHOWN_DIGITS = 16
 """How many digits of a table's digest are printed; ``--json`` has all."""
 
-group = typer.Typer(
-    help="Copy a whole store to another database.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-)
+app = typer.Typer()
+store = command_group(app, "store")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the group ``store`` to the command line."""
-    group.callback()(lambda: None)
-    group.command("copy")(copy)
-    app.add_typer(group, name="store")
-
-
+@store.command()
 def copy(
     source: Annotated[
         str,

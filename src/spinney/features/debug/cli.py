@@ -23,9 +23,7 @@ _SHOWN = 200
 """How many characters of a value are printed."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(debug)
+app = typer.Typer()
 
 
 AppArgument = Annotated[
@@ -50,6 +48,7 @@ KeepOption = Annotated[
 ]
 
 
+@app.command()
 def debug(
     job: JobArgument,
     app: AppArgument = None,

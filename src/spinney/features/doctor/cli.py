@@ -31,11 +31,10 @@ SHOWN = 20
 """How many violations of a rule are printed; of the others, only their number."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(doctor)
+app = typer.Typer()
 
 
+@app.command()
 def doctor(
     repair: Annotated[
         bool,

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from spinney.features.explain.explanation import Explanation
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(explain)
+app = typer.Typer()
 
 
+@app.command()
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Explain why jobs are not running, and what would start them."""
     from spinney.features.explain.commands import ExplainJob

@@ -15,11 +15,10 @@ SHOWN_DIGITS = 8
 """How many digits of a fingerprint are shown; more where two of the shown ones begin alike."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(failures)
+app = typer.Typer()
 
 
+@app.command()
 def failures(
     type_: Annotated[
         str | None,

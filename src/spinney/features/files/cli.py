@@ -11,12 +11,10 @@ from spinney.terminal import display
 from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(files)
+app = typer.Typer()
 
 
+@app.command()
 def files(
     job: JobArgument,
     path: Annotated[

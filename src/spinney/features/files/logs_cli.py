@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(logs)
+app = typer.Typer()
 
 
+@app.command()
 def logs(
     job: JobArgument,
     follow: Annotated[

@@ -92,12 +92,10 @@ class ReleaseScopeOptions(ScopeOptions):
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (hold, holds, release):
-        app.command()(command)
+app = typer.Typer()
 
 
+@app.command()
 @with_option_groups
 def hold(
     jobs: SomeJobsArgument = None,
@@ -152,6 +150,7 @@ def hold(
             typer.echo(_placed_text(performer, new_hold))
 
 
+@app.command()
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the active holds, the oldest first."""
     from spinney.features.holds.commands import ListHolds
@@ -172,6 +171,7 @@ def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@app.command()
 @with_option_groups
 def release(
     jobs: SomeJobsArgument = None,

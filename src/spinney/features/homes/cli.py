@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(rehome)
+app = typer.Typer()
 
 
+@app.command()
 def rehome(
     jobs: SomeJobsArgument = None,
     host: Annotated[

@@ -47,24 +47,11 @@ DuplicatesOption = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the group ``inbox`` to the command line."""
-    group = command_group(
-        "Manage inboxes: folders where dropped files become jobs.",
-        {
-            "add": add,
-            "list": list_inboxes,
-            "show": show,
-            "pause": pause,
-            "resume": resume,
-            "scan": scan,
-            "upload": upload,
-            "remove": remove,
-        },
-    )
-    app.add_typer(group, name="inbox")
+app = typer.Typer()
+inbox = command_group(app, "inbox")
 
 
+@inbox.command()
 @with_option_groups
 def add(
     name: NewNameArgument,
@@ -120,6 +107,7 @@ def add(
     typer.echo(f"inbox {name}: {_state(inbox, is_new=True)}")
 
 
+@inbox.command("list")
 def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the inboxes, by name."""
     from spinney.features.inboxes.commands import ListInboxes
@@ -138,6 +126,7 @@ def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@inbox.command()
 def show(
     name: NameArgument,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many arrivals.")] = ARRIVALS,
@@ -180,18 +169,21 @@ def show(
         )
 
 
+@inbox.command()
 @with_option_groups
 def pause(name: NameArgument, *, options: ChangeOptions) -> None:
     """Pause an inbox: it takes nothing until it is resumed."""
     _set_paused(name, True, options)
 
 
+@inbox.command()
 @with_option_groups
 def resume(name: NameArgument, *, options: ChangeOptions) -> None:
     """Resume a paused inbox."""
     _set_paused(name, False, options)
 
 
+@inbox.command()
 @with_option_groups
 def scan(name: NameArgument, *, options: ChangeOptions) -> None:
     """Take all files that are in an inbox now, without waiting until they have stopped changing."""
@@ -201,6 +193,7 @@ def scan(name: NameArgument, *, options: ChangeOptions) -> None:
     display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=options.json)
 
 
+@inbox.command()
 def upload(
     name: NameArgument,
     file: Annotated[Path, argument("FILE", "The file to upload.")],
@@ -240,6 +233,7 @@ def _sent(
         yield control.part(InboxUploads).send_file(root, inbox, file, name=name)
 
 
+@inbox.command()
 @with_option_groups
 def remove(name: NameArgument, *, options: ChangeOptions) -> None:
     """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""

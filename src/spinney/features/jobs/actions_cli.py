@@ -122,11 +122,10 @@ class RetryOptions:
         return CanaryFields(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
 
 
-def add_to(app: typer.Typer) -> None:
-    for command in (retry, rerun, cancel, move, priority, delete):
-        app.command()(command)
+app = typer.Typer()
 
 
+@app.command()
 @with_option_groups
 def retry(
     jobs: SomeJobsArgument = None,
@@ -139,6 +138,7 @@ def retry(
     retry_options.run(Verb.RETRY, jobs, filter_options, options)
 
 
+@app.command()
 @with_option_groups
 def rerun(
     jobs: SomeJobsArgument = None,
@@ -151,6 +151,7 @@ def rerun(
     retry_options.run(Verb.RERUN, jobs, filter_options, options)
 
 
+@app.command()
 @with_option_groups
 def cancel(
     jobs: SomeJobsArgument = None,
@@ -163,6 +164,7 @@ def cancel(
     run_verb(Verb.CANCEL, jobs, filter_options, options, tree=tree)
 
 
+@app.command()
 @with_option_groups
 def move(
     jobs: SomeJobsArgument = None,
@@ -178,6 +180,7 @@ def move(
     run_verb(Verb.MOVE, jobs, filter_options, options, queue=to)
 
 
+@app.command()
 @with_option_groups
 def priority(
     jobs: SomeJobsArgument = None,
@@ -190,6 +193,7 @@ def priority(
     run_verb(Verb.PRIORITY, jobs, filter_options, options, priority=to)
 
 
+@app.command()
 @with_option_groups
 def delete(jobs: SomeJobsArgument = None, *, filter_options: FilterOptions, options: VerbOptions) -> None:
     """Delete settled or held jobs with all below them and with their folders. A filter without states selects settled

@@ -26,12 +26,10 @@ _PAGE = 1_000
 """How many jobs one query reads; longer lists are read in pages, so that no transaction is long."""
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("list")(list_jobs)
-    app.command()(show)
-    app.command()(tree)
+app = typer.Typer()
 
 
+@app.command("list")
 @with_option_groups
 def list_jobs(
     filter_options: FilterOptions,
@@ -90,6 +88,7 @@ def list_jobs(
     display.print_list(listed, columns, json=json)
 
 
+@app.command()
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one job: where it stands and why, its data, its history."""
     from spinney.commands.job_details import plain_job
@@ -136,6 +135,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         _print_last_error(history)
 
 
+@app.command()
 def tree(
     job: JobArgument,
     limit: Annotated[int, typer.Option(min=1, max=SEQ_MAX, help="How many jobs at most.")] = 1000,

@@ -38,12 +38,10 @@ _OWNERS_SHOWN = 5
 """How many owners are named in a question or sentence."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (locks, lock, unlock):
-        app.command()(command)
+app = typer.Typer()
 
 
+@app.command()
 def locks(
     capacities: Annotated[
         bool, typer.Option("--capacities", help="List the capacities that are set or declared instead.")
@@ -77,6 +75,7 @@ def locks(
     )
 
 
+@app.command()
 @with_option_groups
 def lock(
     name: Annotated[
@@ -119,6 +118,7 @@ def lock(
         display.print_facts(_facts(details))
 
 
+@app.command()
 def unlock(
     name: Annotated[str, argument("LOCK", "The lock's name.", completion.locks)],
     reason: Annotated[

@@ -32,12 +32,10 @@ _TYPES_SHOWN = 4
 NodeArgument = Annotated[str, argument("NODE", "The node's name.", completion.nodes)]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (nodes, drain, resume, slots):
-        app.command()(command)
+app = typer.Typer()
 
 
+@app.command()
 def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the nodes with their state, slots, load and queues, and which of them is the leader."""
     from spinney.features.nodes.commands import ListNodes
@@ -61,6 +59,7 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@app.command()
 @with_option_groups
 def drain(node: NodeArgument, *, options: ChangeOptions) -> None:
     """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
@@ -82,6 +81,7 @@ def drain(node: NodeArgument, *, options: ChangeOptions) -> None:
     )
 
 
+@app.command()
 @with_option_groups
 def resume(node: NodeArgument, *, options: ChangeOptions) -> None:
     """Let a drained node take new jobs again."""
@@ -96,6 +96,7 @@ def resume(node: NodeArgument, *, options: ChangeOptions) -> None:
     _print(running, goes_on, json=options.json)
 
 
+@app.command()
 @with_option_groups
 def slots(
     node: NodeArgument,

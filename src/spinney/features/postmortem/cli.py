@@ -14,12 +14,10 @@ from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption, opt
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import safe
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(postmortem)
+app = typer.Typer()
 
 
+@app.command()
 def postmortem(
     job: JobArgument,
     attempt: Annotated[

@@ -32,12 +32,10 @@ Nodes = list[str] | None
 """The values of an option that may be repeated; None: it was not given."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (queues, queue):
-        app.command()(command)
+app = typer.Typer()
 
 
+@app.command()
 def queues(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the queues with their limits, default types, nodes and jobs."""
     from spinney.features.queues.commands import ListQueues
@@ -121,6 +119,7 @@ DeleteOption = Annotated[
 ]
 
 
+@app.command()
 @with_option_groups
 def queue(
     name: Annotated[str, argument("QUEUE", "The queue's name.", completion.queues)],

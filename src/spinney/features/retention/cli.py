@@ -27,11 +27,10 @@ FOREVER, DECLARED = "forever", "declared"
 """Words for a time: for ever, and what the job type declares."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(keep)
+app = typer.Typer()
 
 
+@app.command()
 @with_option_groups
 def keep(
     type_: Annotated[

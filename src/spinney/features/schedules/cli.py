@@ -73,23 +73,11 @@ class TimeOptions:
     ] = "last"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the group ``schedule`` to the command line."""
-    group = command_group(
-        "Manage schedules, which submit jobs by a cron expression or at an interval.",
-        {
-            "add": add,
-            "list": list_schedules,
-            "show": show,
-            "pause": pause,
-            "resume": resume,
-            "drop": drop,
-            "run": run,
-        },
-    )
-    app.add_typer(group, name="schedule")
+app = typer.Typer()
+schedule = command_group(app, "schedule")
 
 
+@schedule.command()
 @with_option_groups
 def add(
     name: NewNameArgument,
@@ -135,6 +123,7 @@ def add(
     typer.echo(f"schedule {name} {_next(schedule)}")
 
 
+@schedule.command("list")
 def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the schedules, by name."""
     from spinney.features.schedules.commands import ListSchedules
@@ -155,6 +144,7 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@schedule.command()
 def show(
     name: NameArgument,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many past runs.")] = RUNS,
@@ -199,18 +189,21 @@ def show(
         )
 
 
+@schedule.command()
 @with_option_groups
 def pause(name: ActiveArgument, *, options: ChangeOptions) -> None:
     """Pause a schedule: it submits no jobs until it is resumed."""
     _set_paused(name, True, options)
 
 
+@schedule.command()
 @with_option_groups
 def resume(name: PausedArgument, *, options: ChangeOptions) -> None:
     """Resume a paused schedule; its --catch-up policy decides about missed times."""
     _set_paused(name, False, options)
 
 
+@schedule.command()
 @with_option_groups
 def drop(name: NameArgument, *, options: ChangeOptions) -> None:
     """Delete a schedule; the jobs that it submitted stay."""
@@ -226,6 +219,7 @@ def drop(name: NameArgument, *, options: ChangeOptions) -> None:
     display.print_result({"dropped": name, "declared": declared}, sentence, json=options.json)
 
 
+@schedule.command()
 def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
     """Submit one job of a schedule now, besides its times, and print its number."""
     from spinney.features.schedules.commands import RunSchedule

@@ -19,11 +19,10 @@ PATIENCE_S = 20.0
 """Seconds to wait for an answer; a node needs less than two."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command()(stack)
+app = typer.Typer()
 
 
+@app.command()
 def stack(
     job: JobArgument,
     kept: Annotated[

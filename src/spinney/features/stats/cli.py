@@ -34,10 +34,10 @@ SHOWN_SHARES = 20
 """How many shares are listed, those with the most slots; every root of a tree may be one."""
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(stats)
+app = typer.Typer()
 
 
+@app.command()
 def stats(
     queue: Annotated[
         str | None,

@@ -38,10 +38,10 @@ LISTED_MAX = 200
 """How many jobs and causes are read for scrolling; ``list`` and ``failures`` show all."""
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(top)
+app = typer.Typer()
 
 
+@app.command()
 def top(
     every: Annotated[
         float,

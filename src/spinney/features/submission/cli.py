@@ -96,10 +96,10 @@ class SubmitOptions(JobOptions):
         return {name: value for name, value in values.items() if value is not None}
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(submit)
+app = typer.Typer()
 
 
+@app.command()
 @with_option_groups
 def submit(
     type_: Annotated[

@@ -47,10 +47,10 @@ LOOKED_AT = 500
 """How many jobs are read from the store at one look."""
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(wait)
+app = typer.Typer()
 
 
+@app.command()
 def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Wait until jobs have settled; exit code 1 unless all completed."""
     with open_commands(store) as performer:

@@ -68,28 +68,11 @@ QueueOption = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the group ``webhook`` to the command line."""
-    group = command_group(
-        "Manage webhooks, which report settled jobs and batches to other services.",
-        {
-            "add": add,
-            "list": list_webhooks,
-            "test": ping,
-            "show": show,
-            "set": change,
-            "rotate": rotate,
-            "pause": pause,
-            "resume": resume,
-            "remove": remove,
-            "deliveries": deliveries,
-            "retry": retry,
-            "deliver": deliver,
-        },
-    )
-    app.add_typer(group, name="webhook")
+app = typer.Typer()
+webhook = command_group(app, "webhook")
 
 
+@webhook.command()
 @with_option_groups
 def add(
     name: NewNameArgument,
@@ -129,6 +112,7 @@ def add(
     _print_secret(created, json=options.json)
 
 
+@webhook.command("list")
 def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the webhooks, by name."""
     from spinney.features.webhooks.commands import ListWebhooks
@@ -149,6 +133,7 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     )
 
 
+@webhook.command()
 def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a webhook, without its secret."""
     from spinney.features.webhooks.commands import ShowWebhook
@@ -157,6 +142,7 @@ def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None
     _print_webhook(webhook, json=json)
 
 
+@webhook.command("set")
 @with_option_groups
 def change(
     name: NameArgument,
@@ -188,6 +174,7 @@ def change(
     _print_webhook(webhook, json=options.json)
 
 
+@webhook.command()
 @with_option_groups
 def rotate(name: NameArgument, *, options: ChangeOptions) -> None:
     """Replace a webhook's signing secret and print the new one, which is shown only once."""
@@ -197,6 +184,7 @@ def rotate(name: NameArgument, *, options: ChangeOptions) -> None:
     _print_secret(rotated, json=options.json)
 
 
+@webhook.command("test")
 def ping(
     name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
 ) -> None:
@@ -210,6 +198,7 @@ def ping(
     display.print_result(delivery, sentence, json=json)
 
 
+@webhook.command()
 @with_option_groups
 def pause(name: NameArgument, *, options: ChangeOptions) -> None:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
@@ -217,6 +206,7 @@ def pause(name: NameArgument, *, options: ChangeOptions) -> None:
     display.print_result(_set_paused(name, True, options), sentence, json=options.json)
 
 
+@webhook.command()
 @with_option_groups
 def resume(name: NameArgument, *, options: ChangeOptions) -> None:
     """Resume a paused webhook and send its pending deliveries."""
@@ -224,6 +214,7 @@ def resume(name: NameArgument, *, options: ChangeOptions) -> None:
     display.print_result(webhook, f"webhook {name} goes on", json=options.json)
 
 
+@webhook.command()
 @with_option_groups
 def remove(
     name: NameArgument,
@@ -241,6 +232,7 @@ def remove(
     display.print_result({"removed": name}, f"webhook {name} is deleted", json=options.json)
 
 
+@webhook.command()
 def deliveries(
     name: NameArgument,
     outcome: Annotated[
@@ -281,6 +273,7 @@ def deliveries(
     )
 
 
+@webhook.command()
 @with_option_groups
 def retry(
     delivery: Annotated[str, argument("DELIVERY", "The delivery's id.")],
@@ -295,6 +288,7 @@ def retry(
     display.print_result(due, sentence, json=options.json)
 
 
+@webhook.command()
 def deliver(
     private: Annotated[bool, typer.Option("--private", help="Also allow URLs of private addresses.")] = False,
     json: JsonOption = False,
