@@ -50,7 +50,7 @@ app = typer.Typer()
 group = command_group(app, "audit")
 
 
-@group.callback(invoke_without_command=True)
+@group.callback(invoke_without_command=True, no_args_is_help=False)
 @with_option_groups
 def audit(context: typer.Context, list_options: ListOptions) -> None:
     """Show the audit log of operators' actions, the latest last, and its head."""
