@@ -177,7 +177,11 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
         (("show", "archve"), 1, "did you mean 'archive'"),
         (("set", "archive"), 2, "add one"),
         (("retry", "nothing-1"), 1, "there is no delivery"),
-        (("deliveries", "archive", "--outcome", "sent"), 2, "use due, delivered, failed"),
+        (
+            ("deliveries", "archive", "--outcome", "sent"),
+            2,
+            "'--outcome': 'sent' is not one of 'due', 'delivered', 'failed'",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(

@@ -172,6 +172,7 @@ def _usage(error: "Any") -> str:
         from spinney.model.values.texts import plain_number_words
 
         text = plain_number_words(text).replace("Input should", f"{problems()[0]['input']!r} should")
+        text = text.replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     unknown_option = hasattr(error, "possibilities") and not error.possibilities
     if unknown_option and context and hasattr(context.command, "list_commands"):

@@ -6,6 +6,7 @@
 ``arguments``      arguments and options that commands share
 ``filters``        the options that select jobs
 ``option_groups``  options declared once as a dataclass, for several commands; those of every change
+``commands``       commands made from command classes: all but how their answers look
 ``model_options``  options declared once as a model of pydantic, for a command and a route
 ``command_index``  which commands there are, and which module has each
 ``applications``   commands that installed packages bring
@@ -19,9 +20,9 @@
 ``exit_codes``     the codes with which commands end
 
 The commands themselves are in the features, which import this package and not the other way round;
-``spinney.cli`` puts them together. A command opens ``open_commands``, which performs commands
-(``spinney.commands.Performs``) on a store or through a server, and must not care which; what needs the store
-itself says so by ``open_local_store`` or ``open_control``, and is refused where a server is named. Through a
+``spinney.cli`` puts them together. Where it can, a command is made from a command class (``commands``); others open
+``open_commands``, which performs commands (``spinney.commands.Performs``) on a store or through a server. Neither cares
+which of the two it is; what needs the store itself says so by ``open_local_store`` or ``open_control``, and is refused where a server is named. Through a
 server the user is known by the token, so ``--by`` is refused there.
 
 A line passes these modules in this order: ``interrupts`` takes SIGINT over, ``command_index`` names the
@@ -35,6 +36,7 @@ of users and jobs is escaped before it reaches a terminal.
 
 Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
 ``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_model_options.py`` (those of models),
+``tests/cli/test_made_commands.py`` (commands of command classes),
 ``tests/cli/test_applications.py`` (commands of packages), ``tests/cli/test_completion.py`` (names that are offered),
 ``tests/cli/test_interrupts.py`` (Ctrl-C), ``tests/cli/test_confirmation.py`` (questions),
 ``tests/cli/test_closed_streams.py`` (streams that are closed) and ``tests/cli/test_top_board.py`` (keys).

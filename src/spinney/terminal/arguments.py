@@ -43,14 +43,18 @@ def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[
     return parse
 
 
-def argument(metavar: str, help_: str, complete: Any = None) -> Any:
-    """Declare a command's argument whose default is not shown. ``complete``: a function of ``completion``."""
+def argument(metavar: str, help_: str | None = None, complete: Any = None) -> Any:
+    """Declare a command's argument whose default is not shown. ``help_``: None for the description of a field
+    (``with_fields``); ``complete``: a function of ``completion``."""
     return typer.Argument(metavar=metavar, help=help_, show_default=False, autocompletion=complete)
 
 
-def option(*names: str, help_: str, metavar: str | None = None, complete: Any = None, **more: Any) -> Any:
-    """Declare an option whose default is not shown. Without ``names`` it is called as its parameter; ``more``: what
-    ``typer.Option`` takes beside it, for example ``min`` and ``max``."""
+def option(
+    *names: str, help_: str | None = None, metavar: str | None = None, complete: Any = None, **more: Any
+) -> Any:
+    """Declare an option whose default is not shown. Without ``names`` it is called as its parameter; ``help_`` and
+    ``complete``: as those of ``argument``; ``more``: what ``typer.Option`` takes beside it, for example ``min`` and
+    ``max``."""
     return typer.Option(
         *names, metavar=metavar, help=help_, show_default=False, autocompletion=complete, **more
     )

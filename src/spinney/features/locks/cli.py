@@ -7,30 +7,22 @@ one whose node died; the command asks for confirmation, since the owner may stil
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs, each
+from spinney.commands.job_queries import ShowJob
+from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.model.errors import UsageError
-from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRules
 from spinney.model.values import names
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import (
-    ByOption,
-    JsonOption,
-    StoreOption,
-    YesOption,
-    argument,
-    option,
-)
+from spinney.terminal.arguments import JsonOption, StoreOption, YesOption, argument, option
+from spinney.terminal.commands import steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
-from spinney.terminal.option_groups import ChangeOptions, with_option_groups
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.model.operators.locks import CapacityInfo, LockInfo
 
 _PAGE = 1_000
 """How many locks one query reads."""
@@ -50,9 +42,6 @@ def locks(
     store: StoreOption = None,
 ) -> None:
     """List the locks that jobs have or wait for."""
-    from spinney.commands import each
-    from spinney.features.locks.commands import ListCapacities, ListLocks
-
     with open_commands(store) as performer:
         if capacities:
             _list_capacities(performer.do(ListCapacities()).items, json=json)
@@ -75,83 +64,68 @@ def locks(
     )
 
 
-@app.command()
-@with_option_groups
+@steps(
+    app,
+    SetCapacity,
+    "lock",
+    name=argument(
+        "LOCK",
+        "The lock's name, or a prefix and '*' for all locks that begin so, for example 'download:*'.",
+        completion.locks,
+    ),
+    capacity=option(
+        default=None,
+        metavar="N",
+        min=1,
+        max=AMOUNT_MAX,
+        help_="The total amount that jobs may have at once; overrides what applications declare.",
+    ),
+)
 def lock(
-    name: Annotated[
-        str,
-        argument(
-            "LOCK",
-            "The lock's name, or a prefix and '*' for all locks that begin so, for example 'download:*'.",
-            completion.locks,
-        ),
-    ],
-    capacity: Annotated[
-        int | None,
-        option(
-            metavar="N",
-            min=1,
-            max=AMOUNT_MAX,
-            help_="The total amount that jobs may have at once; overrides what applications declare.",
-        ),
-    ] = None,
-    default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
+    change: SetCapacity,
+    performer: Performs,
     *,
-    options: ChangeOptions,
+    default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Show a lock, or set its capacity. It applies to every node at once; no job loses a lock that it has."""
-    names.lock_or_family(name)
-    if capacity is not None and default:
+    names.lock_or_family(change.name)
+    if change.capacity is not None and default:
         raise UsageError("--capacity sets the capacity and --default resets it; give only one of them")
-    changes = capacity is not None or default
-    if options.reason is not None and not changes:
+    if change.capacity is not None or default:
+        performer.do(change)
+    elif change.reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --capacity N")
-    from spinney.features.locks.commands import SetCapacity
-
-    with open_commands(options.store, options.by if changes else None) as performer:
-        if changes:
-            performer.do(SetCapacity(name=name, capacity=capacity, reason=options.reason))
-        details = _LockDetails.of(performer, name)
-    if options.json:
+    details = _LockDetails.of(performer, change.name)
+    if json:
         display.print_json(details)
     else:
         display.print_facts(_facts(details))
 
 
-@app.command()
+@steps(
+    app,
+    FreeLock,
+    "unlock",
+    name=argument("LOCK", "The lock's name.", completion.locks),
+    reason=option(help_="How you know that the owner has ended; recorded in the audit log."),
+    job=option(
+        metavar="JOB",
+        help_="Free it only from this job, if several have it.",
+        complete=completion.lock_owners,
+    ),
+)
 def unlock(
-    name: Annotated[str, argument("LOCK", "The lock's name.", completion.locks)],
-    reason: Annotated[
-        str, option("--reason", help_="How you know that the owner has ended; recorded in the audit log.")
-    ],
-    job: Annotated[
-        int | None,
-        option(
-            "--job",
-            metavar="JOB",
-            min=1,
-            max=JOB_ID_MAX,
-            help_="Free it only from this job, if several have it.",
-            complete=completion.lock_owners,
-        ),
-    ] = None,
-    yes: YesOption = False,
-    json: JsonOption = False,
-    by: ByOption = None,
-    store: StoreOption = None,
+    release: FreeLock, performer: Performs, *, yes: YesOption = False, json: JsonOption = False
 ) -> None:
     """Free a lock from the job that has it, so that the next job gets it."""
-    names.lock_name(name)
-    names.label("reason", reason)
-    from spinney.features.locks.commands import FreeLock, ShowLock
-
-    with open_commands(store, by) as performer:
-        infos = performer.do(ShowLock(name=name)).items
-        losers = [i.owner_id for i in infos if i.owner_id is not None and job in (None, i.owner_id)]
-        if losers:  # else it is refused, and nobody need be asked
-            require_yes(_question(performer, name, losers, infos[0].waiting), yes=yes)
-        performer.do(FreeLock(name=name, reason=reason, job=job))
-        infos = performer.do(ShowLock(name=name)).items
+    name = names.lock_name(release.name)
+    infos = performer.do(ShowLock(name=name)).items
+    losers = [i.owner_id for i in infos if i.owner_id is not None and release.job in (None, i.owner_id)]
+    if losers:  # else it is refused, and nobody need be asked
+        require_yes(_question(performer, name, losers, infos[0].waiting), yes=yes)
+    performer.do(release)
+    infos = performer.do(ShowLock(name=name)).items
     owners = [i.owner_id for i in infos if i.owner_id is not None]
     waiting = infos[0].waiting if infos else 0
     display.print_result(
@@ -168,19 +142,17 @@ class _LockDetails:
     lock: str
     capacity: int
     """The capacity in force; of a family that of every lock in it without a more specific capacity."""
-    set: "CapacityInfo | None"
+    set: CapacityInfo | None
     """What is set or declared for this very name; None: nothing is."""
     used: int
     """The amount that jobs have of it; 0 for a family."""
-    owners: "Sequence[LockInfo]"
+    owners: Sequence[LockInfo]
     waiting: int
     """How many jobs wait for it; 0 for a family."""
 
     @classmethod
-    def of(cls, performer: "Performs", name: str) -> "_LockDetails":
+    def of(cls, performer: Performs, name: str) -> "_LockDetails":
         """Read a lock or a family. Nobody has or waits for a family, so only its capacity is read."""
-        from spinney.features.locks.commands import ListCapacities, ShowLock
-
         capacities = performer.do(ListCapacities()).items
         infos = () if name.endswith("*") else performer.do(ShowLock(name=name)).items
         owners = [info for info in infos if info.owner_id is not None]
@@ -194,7 +166,7 @@ class _LockDetails:
         )
 
 
-def _in_force(capacities: "Sequence[CapacityInfo]", name: str) -> int:
+def _in_force(capacities: Sequence[CapacityInfo], name: str) -> int:
     """Return the capacity in force for a lock that no job has or waits for, from the settings and
     declarations."""
     return Capacities(
@@ -227,7 +199,7 @@ def _origin(details: _LockDetails) -> str:
     return f" (set by {info.by or 'hand'}, {display.format_time(info.at_us)}; {declared})"
 
 
-def _list_capacities(capacities: "Sequence[CapacityInfo]", *, json: bool) -> None:
+def _list_capacities(capacities: Sequence[CapacityInfo], *, json: bool) -> None:
     display.print_list(
         capacities,
         {
@@ -242,18 +214,16 @@ def _list_capacities(capacities: "Sequence[CapacityInfo]", *, json: bool) -> Non
     )
 
 
-def _owner(info: "LockInfo") -> str:
+def _owner(info: LockInfo) -> str:
     if info.owner_id is None:
         return "(nobody)"
     until = {"job": " until it settles", "reserved": " (about to start)"}
     return f"{info.owner_id}{until.get(info.until, '')}"
 
 
-def _question(performer: "Performs", name: str, owners: Sequence[int], waiting: int) -> str:
+def _question(performer: Performs, name: str, owners: Sequence[int], waiting: int) -> str:
     """Return the question before a lock is taken away: which jobs have it, what they do, and how many
     wait."""
-    from spinney.commands.job_queries import ShowJob
-
     texts = []
     for job in (performer.do(ShowJob(job=owner)) for owner in owners[:_OWNERS_SHOWN]):
         where = f" on {job.node}" if job.state == "running" and job.node else ""

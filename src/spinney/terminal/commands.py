@@ -1,0 +1,162 @@
+"""Commands of the command line that are made from command classes (``spinney.commands.Command``).
+
+    @command(app, ResumeNode, "resume", node=argument("NODE", complete=completion.nodes))
+    def resumed(orders: NodeOrders) -> str:
+        \"\"\"Let a drained node take new jobs again.\"\"\"
+        return f"node {orders.node} goes on"
+
+The fields of the class are arguments and options, with the descriptions that the API has (``model_options``). What
+remains to be written is how the answer looks.
+
+``command``       performs one command, and shows its answer by the decorated function
+``list_command``  shows a list as a table
+``steps``         leaves to the decorated function what is done
+
+Each of these commands has ``--store``, ``--by`` if its class changes something, ``--reason`` if its class has that
+field, and ``--json`` if its function returns a sentence or asks for it.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import typer
+
+from spinney.terminal import display
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
+from spinney.terminal.connection import open_commands, perform
+from spinney.terminal.model_options import with_fields
+
+if TYPE_CHECKING:
+    from spinney.commands import Command, Returns
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Items(Protocol[T_co]):
+    """An answer that is a list, or a page of one."""
+
+    @property
+    def items(self) -> Sequence[T_co]:
+        """The items, in their order."""
+
+
+def command(
+    app: typer.Typer, of: "type[Command]", name: str, /, *, only: Collection[str] = (), **parts: Any
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds the command ``name``, which performs ``of`` and shows its answer.
+
+    The function gets the answer, and the command itself if it has a second parameter. Its other parameters, which are
+    keywords, are further options; those that all commands share it gets only if it names them. It returns the sentence
+    about the answer, in place of which ``--json`` prints the answer, or None if it prints everything itself. Its
+    docstring is the help. ``only``: the fields that are options, where others keep their defaults; ``parts``: see
+    ``with_fields``.
+    """
+
+    def decorate(show: Function) -> Function:
+        wants_command = len(_parameters(show, keywords=False)) > 1
+
+        def run(made: Any, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None) -> None:
+            answer = perform(made, store, by)
+            sentence = show(answer, made, **own) if wants_command else show(answer, **own)
+            if sentence is not None:
+                display.print_result(answer, display.safe(sentence), json=json)
+
+        return _added(app, of, name, only, parts, show, run)
+
+    return decorate
+
+
+def list_command(
+    app: typer.Typer,
+    of: "type[Returns[Items[T]]]",
+    name: str,
+    help_: str,
+    columns: Mapping[str, Callable[[T], Any]],
+    /,
+    *,
+    empty: str = "",
+    **parts: Any,
+) -> None:
+    """Add the command ``name``, which performs ``of`` and prints the items as a table. ``columns`` and ``empty``: see
+    ``display.print_list``; ``parts``: see ``with_fields``."""
+
+    def show(answer: Items[T], *, json: JsonOption = False) -> None:
+        display.print_list(answer.items, columns, json=json, empty=empty)
+
+    show.__doc__ = help_
+    command(app, cast("type[Command]", of), name, **parts)(show)
+
+
+def steps(
+    app: typer.Typer, of: "type[Command]", name: str, /, *, only: Collection[str] = (), **parts: Any
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds the command ``name``, whose options are those of ``of``.
+
+    The function gets the command, and what performs it and others (``Performs``); it does everything, and returns
+    nothing. Its other parameters are as those of ``command``.
+    """
+
+    def decorate(function: Function) -> Function:
+        def run(made: Any, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None) -> None:
+            with open_commands(store, by) as performer:
+                function(made, performer, **own)
+
+        return _added(app, of, name, only, parts, function, run)
+
+    return decorate
+
+
+def _shared(
+    reason: ReasonOption = None, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
+) -> None:
+    """Have the parameters that commands share, as ``inspect`` reads them."""
+
+
+_SHARED = inspect.signature(_shared).parameters
+
+
+def _added(
+    app: typer.Typer,
+    of: "type[Command]",
+    name: str,
+    only: Collection[str],
+    parts: Mapping[str, Any],
+    function: Function,
+    run: Callable[..., None],
+) -> Function:
+    """Add a command to ``app``, and return ``function``. ``run`` gets the command that was made of the options, those
+    of the options that the function names, and the shared ones."""
+    own = _parameters(function, keywords=True)
+    is_shared = {
+        "reason": "reason" in of.model_fields and "reason" not in parts,
+        "json": "json" in own or inspect.signature(function).return_annotation is str,
+        "by": of.route.method != "GET",
+        "store": True,
+    }
+
+    def call(values: Mapping[str, Any], **options: Any) -> None:
+        reason = {"reason": options["reason"]} if is_shared["reason"] else {}
+        shared = {name: options.get(name) for name in ("json", "by", "store")}
+        run(of(**values, **reason), {name: options[name] for name in own}, **shared)
+
+    parameters = [p for p in own.values() if p.name not in _SHARED]
+    parameters += [parameter for name, parameter in _SHARED.items() if is_shared[name]]
+    first = Parameter("values", Parameter.POSITIONAL_ONLY)
+    call.__signature__ = Signature(  # type: ignore[attr-defined]
+        [first, *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters)]
+    )
+    call.__doc__ = function.__doc__
+    without = of.model_fields.keys() - {*only, *parts} if only else set()
+    without |= {"reason"} if is_shared["reason"] else set()
+    app.command(name)(with_fields(of, without=without, **parts)(call))
+    return function
+
+
+def _parameters(function: Callable[..., Any], *, keywords: bool) -> dict[str, Parameter]:
+    """Return the parameters of a function that are keywords, or those that are not, by their names."""
+    parameters = inspect.signature(function).parameters
+    return {name: p for name, p in parameters.items() if (p.kind is Parameter.KEYWORD_ONLY) is keywords}
