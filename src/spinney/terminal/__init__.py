@@ -22,8 +22,8 @@
 The commands themselves are in the features, which import this package and not the other way round;
 ``spinney.cli`` puts them together. Where it can, a command is made from a command class (``commands``); others open
 ``open_commands``, which performs commands (``spinney.commands.Performs``) on a store or through a server. Neither cares
-which of the two it is; what needs the store itself says so by ``open_local_store`` or ``open_control``, and is refused where a server is named. Through a
-server the user is known by the token, so ``--by`` is refused there.
+which of the two it is; what needs the store itself says so by ``open_local_store`` or ``open_control``, and is refused
+where a server is named. Through a server the user is known by the token, so ``--by`` is refused there.
 
 A line passes these modules in this order: ``interrupts`` takes SIGINT over, ``command_index`` names the
 module to load, Typer reads the options, ``endpoint.choose`` decides between store and server, the command

@@ -27,6 +27,7 @@ from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
 from spinney.terminal.connection import open_commands, perform
 from spinney.terminal.model_options import with_fields
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import Command, Returns
@@ -152,7 +153,7 @@ def _added(
     call.__doc__ = function.__doc__
     without = of.model_fields.keys() - {*only, *parts} if only else set()
     without |= {"reason"} if is_shared["reason"] else set()
-    app.command(name)(with_fields(of, without=without, **parts)(call))
+    app.command(name)(with_option_groups(with_fields(of, without=without, **parts)(call)))
     return function
 
 

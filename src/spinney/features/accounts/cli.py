@@ -7,12 +7,30 @@ The secret of a token is printed once, by the command that creates it.
 
 import getpass
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from spinney.commands import LocalPerformer, Performs
+from spinney.features.accounts.commands import (
+    AddUser,
+    ChangeUser,
+    DeleteUser,
+    ListSessions,
+    ListTokens,
+    ListUsers,
+    MakeLink,
+    MakeToken,
+    PasswordLink,
+    RevokeToken,
+    ShowUser,
+    find_token,
+    set_password,
+)
 from spinney.features.accounts.rights_options import RightsOptions, limits_text
+from spinney.model.access import Rights
 from spinney.model.errors import UsageError
+from spinney.model.rights.accounts import Token, User
 from spinney.model.values import durations
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
@@ -25,23 +43,12 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
+from spinney.terminal.commands import command, list_command, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, perform
 from spinney.terminal.option_groups import with_option_groups
 
-if TYPE_CHECKING:
-    from spinney.model.access import Rights
-    from spinney.model.rights.accounts import Token, User
-
-NewNameArgument = Annotated[str, argument("NAME", "The user's name, for example ann or ann@example.org.")]
-UserArgument = Annotated[str, argument("NAME", "The user's name.", completion.users)]
-TokenArgument = Annotated[str, argument("NAME", "The token's name.")]
-
-
-def _user_option(help_: str) -> Any:
-    return option("--user", metavar="NAME", help_=help_, complete=completion.users)
-
-
+USER = argument("NAME", complete=completion.users)
 NoPasswordOption = Annotated[
     bool,
     typer.Option(
@@ -51,273 +58,31 @@ NoPasswordOption = Annotated[
 ]
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 
-
 app = typer.Typer()
 user = command_group(app, "user")
 token = command_group(app, "token")
 
 
-# --- users ------------------------------------------------------------------------------------
+def _rights_text(rights: Rights) -> str:
+    """Return a role with its limits on one line."""
+    limits = limits_text(rights)
+    return f"{rights.role}{f', {limits}' if limits else ''}"
 
 
-@user.command()
-@with_option_groups
-def add(
-    name: NewNameArgument,
-    *,
-    rights: RightsOptions,
-    no_password: NoPasswordOption = False,
-    password_stdin: StdinOption = False,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Create a user. Without limits the user has access to all jobs."""
-    from spinney.features.accounts.commands import AddUser
-
-    new_rights = rights.applied_to(None)
-    secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-    user = perform(AddUser(name=name, rights=new_rights, password=secret, reason=reason), store, by)
-    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
+def _sign_in_method(user: User) -> str:
+    """Return how the user signs in, for a table."""
+    if user.disabled:
+        return "disabled"
+    return "by password" if user.password_us is not None else "without a password"
 
 
-@user.command("list")
-def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the users, by name."""
-    from spinney.features.accounts.commands import ListUsers
-
-    users = perform(ListUsers(), store).items
-    display.print_list(
-        users,
-        {
-            "USER": lambda user: user.name,
-            "ROLE": lambda user: user.rights.role,
-            "LIMITS": lambda user: limits_text(user.rights),
-            "SIGN-IN": _sign_in_method,
-            "CREATED": lambda user: display.format_time(user.created_us),
-        },
-        json=json,
-    )
-
-
-@user.command()
-def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show a user with the user's tokens and sessions."""
-    from spinney.features.accounts.commands import ListSessions, ListTokens, ShowUser
-
-    with open_commands(store) as performer:
-        user = performer.do(ShowUser(name=name))
-        tokens = performer.do(ListTokens(owner=name)).items
-        sessions = performer.do(ListSessions(name=name)).items
-    if json:
-        display.print_json({"user": user, "tokens": tokens, "sessions": sessions})
-        return
-    facts = [
-        ("user", user.name),
-        ("role", user.rights.role),
-        ("limits", limits_text(user.rights) or "none"),
-        ("sign-in", _sign_in_method(user)),
-        ("created", f"{display.format_time(user.created_us)} by {user.by}"),
-    ]
-    facts += [("token", f"{token.name} ({_token_state(token)})") for token in tokens]
-    facts += [
-        ("session", f"from {session.address or 'this host'}, seen {display.format_time(session.seen_us)}")
-        for session in sessions
-    ]
-    display.print_facts(facts)
-
-
-@user.command("set")
-@with_option_groups
-def change(
-    name: UserArgument,
-    *,
-    rights: RightsOptions,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
-    from spinney.features.accounts.commands import ChangeUser, ShowUser
-
-    with open_commands(store, by) as performer:
-        before = performer.do(ShowUser(name=name)).rights
-        after = rights.applied_to(before)
-        if after == before:
-            raise UsageError(
-                "the command names no change; add one, for example --role operator or --collection alpha"
-            )
-        user = performer.do(ChangeUser(name=name, rights=after, reason=reason))
-    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
-
-
-@user.command()
-def disable(
-    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
-) -> None:
-    """Disable a user: sessions end, and the user's tokens are refused."""
-    _set_disabled(name, True, reason, by, store)
-
-
-@user.command()
-def enable(
-    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
-) -> None:
-    """Enable a disabled user."""
-    _set_disabled(name, False, reason, by, store)
-
-
-@user.command()
-def delete(
-    name: UserArgument,
-    yes: YesOption = False,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Delete a user and revoke the user's tokens. Jobs and the audit log keep the name."""
-    from spinney.features.accounts.commands import DeleteUser, ShowUser
-
-    with open_commands(store, by) as performer:
-        performer.do(ShowUser(name=name))
-        require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
-        performer.do(DeleteUser(name=name, reason=reason))
-    typer.echo(f"user {name} is deleted")
-
-
-@user.command()
-def password(
-    name: UserArgument,
-    no_password: NoPasswordOption = False,
-    password_stdin: StdinOption = False,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Set a user's password and end all of the user's sessions."""
-    from spinney.commands import LocalPerformer
-    from spinney.features.accounts.commands import ShowUser, set_password
-
-    with open_commands(store, by) as performer:
-        if not isinstance(performer, LocalPerformer):
-            raise UsageError(
-                f"a server cannot set another user's password; 'spinney user link {name}' creates a link to set it"
-            )
-        performer.do(ShowUser(name=name))
-        secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-        set_password(performer, name, secret, reason=reason)
-    typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
-
-
-@user.command()
-def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
-    """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
-    from spinney.features.accounts.commands import MakeLink
-
-    new_link = perform(MakeLink(name=name), store, by)
-    typer.echo(new_link.path)
-    typer.echo(f"valid once, until {display.format_time(new_link.ends_us)}", err=True)
-
-
-# --- tokens -----------------------------------------------------------------------------------
-
-
-@token.command()
-@with_option_groups
-def make(
-    name: TokenArgument,
-    user: Annotated[
-        str | None,
-        _user_option(
-            "The user the token acts for, within that user's rights (default: none, a machine token)."
-        ),
-    ] = None,
-    *,
-    rights: RightsOptions,
-    expires: Annotated[
-        str | None,
-        option(metavar="TIME", help_="How long the token is valid, for example 30d (default: for ever)."),
-    ] = None,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Create a token and print its secret, which is shown only once.
-
-    A user's token (--user) has the user's rights, unless options restrict it. A machine token has rights of its own
-    (--role) and acts under the name token:NAME."""
-    from spinney.features.accounts.commands import MakeToken, ShowUser
-
-    with open_commands(store, by) as performer:
-        owner_rights = None if user is None else performer.do(ShowUser(name=user)).rights
-        token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
-        expires_us = (
-            None if expires is None else now_us() + round(durations.seconds(expires, "--expires") * 1e6)
-        )
-        created = performer.do(
-            MakeToken(name=name, owner=user, rights=token_rights, expires=expires_us, reason=reason)
-        )
-    token = created.token
-    end = "" if expires_us is None else f", valid until {display.format_time(expires_us)}"
-    typer.echo(created.secret)
-    typer.echo(
-        f"token {name} of {token.acts_as}: {_rights_text(token.rights)}{end}; the secret is shown only once",
-        err=True,
-    )
-
-
-@token.command("list")
-def list_tokens(
-    user: Annotated[str | None, _user_option("Only tokens of this user.")] = None,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """List the tokens with their rights, their state and when each was last used, machine tokens first."""
-    from spinney.features.accounts.commands import ListTokens
-
-    tokens = perform(ListTokens(owner=user), store).items
-    display.print_list(
-        tokens,
-        {
-            "TOKEN": lambda token: token.name,
-            "USER": lambda token: token.owner or "(a machine)",
-            "ROLE": lambda token: token.rights.role,
-            "LIMITS": lambda token: limits_text(token.rights),
-            "STATE": _token_state,
-            "LAST USED": lambda token: display.format_time(token.used_us) or "never",
-        },
-        json=json,
-    )
-
-
-@token.command()
-def revoke(
-    name: TokenArgument,
-    user: Annotated[
-        str | None, _user_option("The user the token belongs to (default: none, a machine token).")
-    ] = None,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
-    """Revoke a token for good."""
-    from spinney.features.accounts.commands import RevokeToken, find_token
-
-    with open_commands(store, by) as performer:
-        token = find_token(performer, name, user)
-        performer.do(RevokeToken(token=token.id, reason=reason))
-    typer.echo(f"token {name} of {token.acts_as} is revoked")
-
-
-# --- steps and texts --------------------------------------------------------------------------
-
-
-def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None, store: str | None) -> None:
-    """Disable a user, or enable it again."""
-    from spinney.features.accounts.commands import ChangeUser
-
-    perform(ChangeUser(name=name, disabled=disabled, reason=reason), store, by)
-    typer.echo(f"user {name} is {'disabled' if disabled else 'enabled'}")
+def _token_state(token: Token) -> str:
+    """Return whether a token is valid and until when, or since when it is not."""
+    if token.revoked_us is not None:
+        return f"revoked {display.format_time(token.revoked_us)}"
+    if token.expires_us is None:
+        return "valid"
+    return f"{'valid until' if token.good(now_us()) else 'expired'} {display.format_time(token.expires_us)}"
 
 
 def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
@@ -337,23 +102,201 @@ def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
     return first
 
 
-def _rights_text(rights: "Rights") -> str:
-    """Return a role with its limits on one line."""
-    limits = limits_text(rights)
-    return f"{rights.role}{f', {limits}' if limits else ''}"
+# --- users ------------------------------------------------------------------------------------
 
 
-def _sign_in_method(user: "User") -> str:
-    """Return how the user signs in, for a table."""
-    if user.disabled:
-        return "disabled"
-    return "by password" if user.password_us is not None else "without a password"
+@user.command()
+@with_option_groups
+def add(
+    name: Annotated[str, argument("NAME", "The user's name, for example ann or ann@example.org.")],
+    *,
+    rights: RightsOptions,
+    no_password: NoPasswordOption = False,
+    password_stdin: StdinOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Create a user. Without limits the user has access to all jobs."""
+    new_rights = rights.applied_to(None)
+    secret = _new_password(no_password=no_password, from_stdin=password_stdin)
+    user = perform(AddUser(name=name, rights=new_rights, password=secret, reason=reason), store, by)
+    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
-def _token_state(token: "Token") -> str:
-    """Return whether a token is valid and until when, or since when it is not."""
-    if token.revoked_us is not None:
-        return f"revoked {display.format_time(token.revoked_us)}"
-    if token.expires_us is None:
-        return "valid"
-    return f"{'valid until' if token.good(now_us()) else 'expired'} {display.format_time(token.expires_us)}"
+list_command(
+    user,
+    ListUsers,
+    "list",
+    "List the users, by name.",
+    {
+        "USER": lambda user: user.name,
+        "ROLE": lambda user: user.rights.role,
+        "LIMITS": lambda user: limits_text(user.rights),
+        "SIGN-IN": _sign_in_method,
+        "CREATED": lambda user: display.format_time(user.created_us),
+    },
+)
+
+
+@steps(user, ShowUser, "show", name=USER)
+def show(query: ShowUser, performer: Performs, *, json: JsonOption = False) -> None:
+    """Show a user with the user's tokens and sessions."""
+    user = performer.do(query)
+    tokens = performer.do(ListTokens(owner=query.name)).items
+    sessions = performer.do(ListSessions(name=query.name)).items
+    if json:
+        display.print_json({"user": user, "tokens": tokens, "sessions": sessions})
+        return
+    facts = [
+        ("user", user.name),
+        ("role", user.rights.role),
+        ("limits", limits_text(user.rights) or "none"),
+        ("sign-in", _sign_in_method(user)),
+        ("created", f"{display.format_time(user.created_us)} by {user.by}"),
+    ]
+    facts += [("token", f"{token.name} ({_token_state(token)})") for token in tokens]
+    facts += [
+        ("session", f"from {session.address or 'this host'}, seen {display.format_time(session.seen_us)}")
+        for session in sessions
+    ]
+    display.print_facts(facts)
+
+
+@steps(user, ChangeUser, "set", only=("name",), name=USER)
+def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> None:
+    """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
+    before = performer.do(ShowUser(name=who.name)).rights
+    after = rights.applied_to(before)
+    if after == before:
+        raise UsageError(
+            "the command names no change; add one, for example --role operator or --collection alpha"
+        )
+    user = performer.do(ChangeUser(name=who.name, rights=after, reason=who.reason))
+    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
+
+
+@command(user, ChangeUser, "disable", only=("name",), name=USER, disabled=True)
+def disabled(user: User) -> str:
+    """Disable a user: sessions end, and the user's tokens are refused."""
+    return f"user {user.name} is disabled"
+
+
+@command(user, ChangeUser, "enable", only=("name",), name=USER, disabled=False)
+def enabled(user: User) -> str:
+    """Enable a disabled user."""
+    return f"user {user.name} is enabled"
+
+
+@steps(user, DeleteUser, "delete", name=USER)
+def delete(deletion: DeleteUser, performer: Performs, *, yes: YesOption = False) -> None:
+    """Delete a user and revoke the user's tokens. Jobs and the audit log keep the name."""
+    name = deletion.name
+    performer.do(ShowUser(name=name))
+    require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
+    performer.do(deletion)
+    typer.echo(f"user {name} is deleted")
+
+
+@user.command()
+def password(
+    name: Annotated[str, argument("NAME", "The user's name.", completion.users)],
+    no_password: NoPasswordOption = False,
+    password_stdin: StdinOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Set a user's password and end all of the user's sessions."""
+    with open_commands(store, by) as performer:
+        if not isinstance(performer, LocalPerformer):
+            raise UsageError(
+                f"a server cannot set another user's password; 'spinney user link {name}' creates a link to set it"
+            )
+        performer.do(ShowUser(name=name))
+        secret = _new_password(no_password=no_password, from_stdin=password_stdin)
+        set_password(performer, name, secret, reason=reason)
+    typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
+
+
+@command(user, MakeLink, "link", name=USER)
+def print_link(link: PasswordLink) -> None:
+    """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
+    typer.echo(link.path)
+    typer.echo(f"valid once, until {display.format_time(link.ends_us)}", err=True)
+
+
+# --- tokens -----------------------------------------------------------------------------------
+
+
+def _owner(help_: str) -> Any:
+    return option("--user", metavar="NAME", help_=help_, complete=completion.users)
+
+
+@steps(
+    token,
+    MakeToken,
+    "make",
+    only=("name", "owner"),
+    name=argument("NAME"),
+    owner=_owner("The user the token acts for, within that user's rights (default: none, a machine token)."),
+)
+def make(
+    words: MakeToken,
+    performer: Performs,
+    *,
+    rights: RightsOptions,
+    expires: Annotated[
+        str | None,
+        option(metavar="TIME", help_="How long the token is valid, for example 30d (default: for ever)."),
+    ] = None,
+) -> None:
+    """Create a token and print its secret, which is shown only once.
+
+    A user's token (--user) has the user's rights, unless options restrict it. A machine token has rights of its own
+    (--role) and acts under the name token:NAME."""
+    owner_rights = None if words.owner is None else performer.do(ShowUser(name=words.owner)).rights
+    token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
+    expires_us = None if expires is None else now_us() + round(durations.seconds(expires, "--expires") * 1e6)
+    created = performer.do(MakeToken(**{**dict(words), "rights": token_rights, "expires": expires_us}))
+    token = created.token
+    end = "" if expires_us is None else f", valid until {display.format_time(expires_us)}"
+    typer.echo(created.secret)
+    typer.echo(
+        f"token {token.name} of {token.acts_as}: {_rights_text(token.rights)}{end}; the secret is shown only once",
+        err=True,
+    )
+
+
+list_command(
+    token,
+    ListTokens,
+    "list",
+    "List the tokens with their rights, their state and when each was last used, machine tokens first.",
+    {
+        "TOKEN": lambda token: token.name,
+        "USER": lambda token: token.owner or "(a machine)",
+        "ROLE": lambda token: token.rights.role,
+        "LIMITS": lambda token: limits_text(token.rights),
+        "STATE": _token_state,
+        "LAST USED": lambda token: display.format_time(token.used_us) or "never",
+    },
+    owner=_owner("Only tokens of this user."),
+)
+
+
+@token.command()
+def revoke(
+    name: Annotated[str, argument("NAME", "The token's name.")],
+    user: Annotated[
+        str | None, _owner("The user the token belongs to (default: none, a machine token).")
+    ] = None,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Revoke a token for good."""
+    with open_commands(store, by) as performer:
+        token = find_token(performer, name, user)
+        performer.do(RevokeToken(token=token.id, reason=reason))
+    typer.echo(f"token {name} of {token.acts_as} is revoked")
