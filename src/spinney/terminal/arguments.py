@@ -50,13 +50,18 @@ def argument(metavar: str, help_: str | None = None, complete: Any = None) -> An
 
 
 def option(
-    *names: str, help_: str | None = None, metavar: str | None = None, complete: Any = None, **more: Any
+    *names: str,
+    help_: str | None = None,
+    metavar: str | None = None,
+    complete: Any = None,
+    default: Any = ...,
+    **more: Any,
 ) -> Any:
     """Declare an option whose default is not shown. Without ``names`` it is called as its parameter; ``help_`` and
-    ``complete``: as those of ``argument``; ``more``: what ``typer.Option`` takes beside it, for example ``min`` and
-    ``max``."""
+    ``complete``: as those of ``argument``; ``default``: in place of that of a field; ``more``: what ``typer.Option``
+    takes beside it, for example ``min`` and ``max``."""
     return typer.Option(
-        *names, metavar=metavar, help=help_, show_default=False, autocompletion=complete, **more
+        default, *names, metavar=metavar, help=help_, show_default=False, autocompletion=complete, **more
     )
 
 

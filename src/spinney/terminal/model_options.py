@@ -82,7 +82,7 @@ def _option(name: str, kind: Any, field: FieldInfo, part: ArgumentInfo | OptionI
         "-"
     ):  # else a name, as in Option("--name")
         default = default if info.default is ... else info.default
-        info.default, info.param_decls = ..., (f"--{name.replace('_', '-')}",)
+        info.default, info.param_decls = ..., info.param_decls or (f"--{name.replace('_', '-')}",)
     info.show_default = default not in (Parameter.empty, None, "", False) and not isinstance(default, list)
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default)
 

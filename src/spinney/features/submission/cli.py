@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
@@ -56,7 +56,7 @@ LinesOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """The options of new jobs that ``submit`` and ``schedule add`` share."""
+    """The options of new jobs."""
 
     queue: Annotated[
         str | None, option(help_="The queue (default: the type's).", complete=completion.queues)
@@ -70,6 +70,32 @@ class JobOptions:
         option(help_="The submitter of the jobs (default: you).", complete=completion.submitters),
     ] = None
     share: Annotated[str | None, option(help_="The share that the jobs count against.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateOptions(JobOptions):
+    """The options of the jobs that a schedule or an inbox will submit."""
+
+    param: ParamOption = None
+    params: ParamsFileOption = None
+    internal: InternalOption = False
+
+    def put(self, definition: Any, performer: "Performs", store: str | None) -> Any:
+        """Perform the command that defines the schedule or inbox, with the parameters and options of its jobs, and
+        return its answer. Raises UsageError for wrong parameters, and for ``--internal`` through a server."""
+        if endpoint.server(store):
+            endpoint.require_not_internal(self.internal)
+        options = {field.name: getattr(self, field.name) for field in fields(JobOptions)}
+        whole = type(definition)(
+            **{
+                **dict(definition),
+                "params": params_from_options(performer, definition.type, self.param or [], self.params),
+                "options": {name: value for name, value in options.items() if value is not None},
+            }
+        )
+        if self.internal:
+            return whole.put(cast("LocalPerformer", performer), internal=True)
+        return performer.do(whole)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 from spinney.model.errors import UsageError
 from spinney.model.types import PRIORITIES
 from spinney.model.values import durations, names
+from spinney.model.values.hints import did_you_mean
 
 # The shortest and the longest interval.
 EVERY_LEAST_S = 1.0
@@ -162,7 +163,9 @@ def one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum:
     try:
         return kind(value)
     except ValueError:
-        raise UsageError(f"{where}: {option} must be one of {', '.join(kind)}, not {value!r}") from None
+        raise UsageError(
+            f"{where}: {option} must be one of {', '.join(kind)}, not {value!r}{did_you_mean(str(value), kind)}"
+        ) from None
 
 
 def check_options(where: str, options: Mapping[str, Any]) -> None:
