@@ -6,117 +6,30 @@ which.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.model.errors import UsageError
-from spinney.model.fleet import SLOTS_MAX
+from spinney.model.fleet import SLOTS_MAX, NodeStatus
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, argument
-from spinney.terminal.connection import perform
-from spinney.terminal.option_groups import ChangeOptions, with_option_groups
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.model.fleet import NodeStatus
+from spinney.terminal.arguments import JsonOption, argument
+from spinney.terminal.commands import list_command, steps
 
 DEFAULT = "default"
 """The word for the number of slots with which a node was started."""
 _TYPES_SHOWN = 4
 """How many types of a node are named in a table; ``--json`` has all."""
 
-NodeArgument = Annotated[str, argument("NODE", "The node's name.", completion.nodes)]
+NODE = argument("NODE", complete=completion.nodes)
 
 
 app = typer.Typer()
-
-
-@app.command()
-def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the nodes with their state, slots, load and queues, and which of them is the leader."""
-    from spinney.features.nodes.commands import ListNodes
-
-    statuses = perform(ListNodes(), store).items
-    display.print_list(
-        statuses,
-        {
-            "NODE": lambda node: node.node,
-            "HOST": lambda node: node.host,
-            "STATE": _state,
-            "SLOTS": lambda node: f"{node.used}/{node.slots}",
-            "LOAD": _load,
-            "VERSION": lambda node: node.version,
-            "TYPES": lambda node: first_of(node.types, _TYPES_SHOWN),
-            "QUEUES": _queues,
-            "": _notes,
-        },
-        json=json,
-        empty="no node is running; start one with 'spinney node'",
-    )
-
-
-@app.command()
-@with_option_groups
-def drain(node: NodeArgument, *, options: ChangeOptions) -> None:
-    """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
-    from spinney.features.nodes.commands import DrainNode
-
-    with options.open_commands() as performer:
-        performer.do(DrainNode(node=node, reason=options.reason))
-        running = _running(performer, node)
-    used = sum(status.used for status in running)
-    at_work = (
-        f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
-    )
-    _print(
-        running,
-        f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on"
-        if running
-        else f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'",
-        json=options.json,
-    )
-
-
-@app.command()
-@with_option_groups
-def resume(node: NodeArgument, *, options: ChangeOptions) -> None:
-    """Let a drained node take new jobs again."""
-    from spinney.features.nodes.commands import ResumeNode
-
-    with options.open_commands() as performer:
-        performer.do(ResumeNode(node=node, reason=options.reason))
-        running = _running(performer, node)
-    goes_on = (
-        f"node {node} goes on" if running else f"node {node} is not running; when it starts it takes jobs"
-    )
-    _print(running, goes_on, json=options.json)
-
-
-@app.command()
-@with_option_groups
-def slots(
-    node: NodeArgument,
-    number: Annotated[
-        str,
-        argument("N", f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with."),
-    ],
-    *,
-    options: ChangeOptions,
-) -> None:
-    """Set how many slots a node has, now and whenever it starts again."""
-    from spinney.features.nodes.commands import SetSlots
-
-    with options.open_commands() as performer:
-        orders = performer.do(SetSlots(node=node, slots=_number(number), reason=options.reason))
-        running = _running(performer, node)
-    text = "the slots that it was started with" if orders.slots is None else counted(orders.slots, "slot")
-    more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
-    beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
-    _print(running, f"node {node} has {text}{beyond}", json=options.json)
 
 
 def _number(text: str) -> int | None:
@@ -131,16 +44,14 @@ def _number(text: str) -> int | None:
     return number
 
 
-def _running(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
+def _running(performer: Performs, name: str) -> Sequence[NodeStatus]:
     """Return the nodes of this name that have neither left nor died."""
-    from spinney.features.nodes.commands import ListNodes
-
     return [
         status for status in performer.do(ListNodes()).items if status.node == name and status.state != "dead"
     ]
 
 
-def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> None:
+def _print(running: Sequence[NodeStatus], sentence: str, *, json: bool) -> None:
     """Print the sentence, or with ``json`` the running nodes of that name."""
     if json:
         display.print_json_lines(running)
@@ -148,7 +59,7 @@ def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> Non
         typer.echo(sentence)
 
 
-def _state(node: "NodeStatus") -> str:
+def _state(node: NodeStatus) -> str:
     """Return the state of a node; of one that is silent or dead also since when, and the lease after
     which it counts as dead."""
     if node.state in ("silent", "dead"):
@@ -157,7 +68,7 @@ def _state(node: "NodeStatus") -> str:
     return node.state
 
 
-def _load(node: "NodeStatus") -> str:
+def _load(node: NodeStatus) -> str:
     """Return the load of a node's host over a minute beside its CPUs, and its free memory; empty where a
     node reports none."""
     load = node.load
@@ -166,7 +77,7 @@ def _load(node: "NodeStatus") -> str:
     return f"{load.one_minute:.2f} of {load.cpus}, {load.memory_free_bytes / 2**30:.1f} GiB free"
 
 
-def _queues(node: "NodeStatus") -> str:
+def _queues(node: NodeStatus) -> str:
     """Return which queues a node serves: all, only some, or all but some."""
     if node.serves.all:
         return "all"
@@ -175,7 +86,7 @@ def _queues(node: "NodeStatus") -> str:
     return f"all but {', '.join(node.serves.ignored)}"
 
 
-def _notes(node: "NodeStatus") -> str:
+def _notes(node: NodeStatus) -> str:
     """Return what else is worth knowing: leadership, who drained it, other slots than at its start, and
     trouble."""
     notes = ["leader"] if node.is_leader else []
@@ -188,3 +99,70 @@ def _notes(node: "NodeStatus") -> str:
     if node.trouble is not None:
         notes.append(node.trouble)
     return "; ".join(notes)
+
+
+list_command(
+    app,
+    ListNodes,
+    "nodes",
+    "List the nodes with their state, slots, load and queues, and which of them is the leader.",
+    {
+        "NODE": lambda node: node.node,
+        "HOST": lambda node: node.host,
+        "STATE": _state,
+        "SLOTS": lambda node: f"{node.used}/{node.slots}",
+        "LOAD": _load,
+        "VERSION": lambda node: node.version,
+        "TYPES": lambda node: first_of(node.types, _TYPES_SHOWN),
+        "QUEUES": _queues,
+        "": _notes,
+    },
+    empty="no node is running; start one with 'spinney node'",
+)
+
+
+@steps(app, DrainNode, "drain", node=NODE)
+def drain(order: DrainNode, performer: Performs, *, json: JsonOption = False) -> None:
+    """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
+    performer.do(order)
+    node, running = order.node, _running(performer, order.node)
+    used = sum(status.used for status in running)
+    at_work = (
+        f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
+    )
+    _print(
+        running,
+        f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on"
+        if running
+        else f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'",
+        json=json,
+    )
+
+
+@steps(app, ResumeNode, "resume", node=NODE)
+def resume(order: ResumeNode, performer: Performs, *, json: JsonOption = False) -> None:
+    """Let a drained node take new jobs again."""
+    performer.do(order)
+    running = _running(performer, order.node)
+    goes_on = "goes on" if running else "is not running; when it starts it takes jobs"
+    _print(running, f"node {order.node} {goes_on}", json=json)
+
+
+@steps(app, SetSlots, "slots", node=NODE, slots=None)
+def slots(
+    order: SetSlots,
+    performer: Performs,
+    *,
+    number: Annotated[
+        str,
+        argument("N", f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with."),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Set how many slots a node has, now and whenever it starts again."""
+    orders = performer.do(order.model_copy(update={"slots": _number(number)}))
+    running = _running(performer, order.node)
+    text = "the slots that it was started with" if orders.slots is None else counted(orders.slots, "slot")
+    more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
+    beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
+    _print(running, f"node {order.node} has {text}{beyond}", json=json)

@@ -5,179 +5,32 @@ Without options ``queue`` shows the queue; each option changes one setting and l
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from spinney.commands import Performs, Returns
+from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
 from spinney.model.errors import NoSuch, UsageError
+from spinney.model.operators.queues import QueueInfo
+from spinney.model.types import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import JsonOption, StoreOption, argument, option
-from spinney.terminal.connection import open_commands, open_local_store, perform
-from spinney.terminal.option_groups import ChangeOptions, with_option_groups
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.commands.command import Returns
-    from spinney.model.operators.queues import QueueInfo
-    from spinney.model.types import QueueSpec
+from spinney.terminal.commands import list_command, steps
+from spinney.terminal.connection import open_local_store
 
 NONE, ANY, DECLARED = "none", "any", "declared"
 """Words that options take instead of a value: no limit or type, no pins and bars, what the application
 declares."""
-Nodes = list[str] | None
-"""The values of an option that may be repeated; None: it was not given."""
-
 
 app = typer.Typer()
 
 
-@app.command()
-def queues(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the queues with their limits, default types, nodes and jobs."""
-    from spinney.features.queues.commands import ListQueues
-
-    infos = perform(ListQueues(), store).items
-    display.print_list(
-        infos,
-        {
-            "QUEUE": lambda info: info.queue,
-            "LIMIT": lambda info: limits.as_text(info.in_force.limit, info.limit),
-            "TYPE": lambda info: info.in_force.type,
-            "NODES": lambda info: _nodes_text(info.in_force),
-            "PENDING": lambda info: f"{info.pending:,}",
-            "RUNNING": lambda info: f"{info.running:,}",
-            "SET BY": lambda info: info.by,
-            "": note,
-        },
-        json=json,
-    )
-
-
-def _nodes_option(name: str, help_: str) -> Any:
-    return option(f"--{name}", metavar="NODE", help_=help_, complete=completion.nodes)
-
-
-LimitOption = Annotated[
-    str | None,
-    option(
-        "--limit",
-        metavar="N|N%",
-        complete=completion.limits,
-        help_="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
-        "'none' is no limit, 'declared' is what the application declares.",
-    ),
-]
-TypeOption = Annotated[
-    str | None,
-    option(
-        "--type",
-        metavar="TYPE",
-        complete=completion.types,
-        help_="The job type for submissions that name only the queue; 'none', or 'declared'.",
-    ),
-]
-PinOption = Annotated[
-    Nodes, _nodes_option("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated.")
-]
-BarOption = Annotated[
-    Nodes,
-    _nodes_option("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated."),
-]
-NodesOption = Annotated[
-    str | None,
-    option(
-        "--nodes",
-        metavar="any|declared",
-        complete=completion.of_any_node,
-        help_="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
-    ),
-]
-CreateOption = Annotated[
-    bool,
-    typer.Option(
-        "--create", help="Create a queue that no application declares, with the settings given here."
-    ),
-]
-OrderOption = Annotated[
-    str | None,
-    option(
-        "--order",
-        metavar="default|fifo|lifo",
-        help_="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
-    ),
-]
-SharingOption = Annotated[
-    str | None,
-    option("--sharing", metavar="shares|quota|none", help_="With --create: how slots are shared."),
-]
-DeleteOption = Annotated[
-    bool, typer.Option("--delete", help="Delete the settings of a queue that has no open jobs.")
-]
-
-
-@app.command()
-@with_option_groups
-def queue(
-    name: Annotated[str, argument("QUEUE", "The queue's name.", completion.queues)],
-    limit: LimitOption = None,
-    type_: TypeOption = None,
-    pin: PinOption = None,
-    unpin: Annotated[Nodes, _nodes_option("unpin", "Remove a pin; may be repeated.")] = None,
-    bar: BarOption = None,
-    unbar: Annotated[Nodes, _nodes_option("unbar", "Remove a bar; may be repeated.")] = None,
-    nodes: NodesOption = None,
-    create: CreateOption = False,
-    order: OrderOption = None,
-    sharing: SharingOption = None,
-    delete: DeleteOption = False,
-    *,
-    options: ChangeOptions,
-) -> None:
-    """Show a queue, or change its settings. They apply to every node at once; running jobs finish their
-    stage."""
-    from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue
-
-    change = _change_fields(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
-    if not create and (order is not None or sharing is not None):
-        raise UsageError(
-            "the order and the sharing of a queue are fixed when it is created; give them with --create"
-        )
-    if delete:
-        if create or change:
-            raise UsageError("--delete removes all settings of the queue; leave the other options out")
-        with _performer(options.store, options.by) as performer:
-            performer.do(DeleteQueue(name=name, reason=options.reason))
-        typer.echo(
-            f"queue {name} is deleted; an application that declares it creates it again when a node starts"
-        )
-        return
-    if not (create or change) and options.reason is not None:
-        raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
-    command: Returns[QueueInfo]
-    if create:
-        command = CreateQueue(
-            name=name,
-            order=order or "default",
-            sharing=sharing,
-            reason=options.reason,
-            **_create_fields(change),
-        )
-    else:
-        command = ChangeQueue(name=name, reason=options.reason, **change) if change else ShowQueue(name=name)
-    with _performer(options.store, options.by if create or change else None) as performer:
-        info = performer.do(command)
-    _warn_of_unknown(options.store, [*(pin or ()), *(bar or ())])
-    if options.json:
-        display.print_json(info)
-    else:
-        display.print_facts(_facts(info))
-
-
-def note(info: "QueueInfo") -> str | None:
+def note(info: QueueInfo) -> str | None:
     """Return what keeps all nodes from the queue, or from some of its jobs; None when nothing does.
 
     Only the first of several reasons, the one that has to be dealt with before any other matters.
@@ -195,39 +48,159 @@ def note(info: "QueueInfo") -> str | None:
     return None
 
 
-def _nobody(spec: "QueueSpec") -> str:
+def _nobody(spec: QueueSpec) -> str:
     """Return why none of the active nodes serves a queue."""
     if spec.pinned:
         return f"no node that it is pinned to is active ({', '.join(spec.pinned)})"
     return "no active node may serve it" if spec.barred else "no active node serves it"
 
 
+def _nodes_text(spec: QueueSpec) -> str:
+    """Return which nodes may serve a queue."""
+    if spec.pinned:
+        return f"only {', '.join(spec.pinned)}"
+    return f"not {', '.join(spec.barred)}" if spec.barred else "any"
+
+
+list_command(
+    app,
+    ListQueues,
+    "queues",
+    "List the queues with their limits, default types, nodes and jobs.",
+    {
+        "QUEUE": lambda info: info.queue,
+        "LIMIT": lambda info: limits.as_text(info.in_force.limit, info.limit),
+        "TYPE": lambda info: info.in_force.type,
+        "NODES": lambda info: _nodes_text(info.in_force),
+        "PENDING": lambda info: f"{info.pending:,}",
+        "RUNNING": lambda info: f"{info.running:,}",
+        "SET BY": lambda info: info.by,
+        "": note,
+    },
+)
+
+
+def _node_option(help_: str) -> Any:
+    return option(metavar="NODE", help_=f"{help_}; may be repeated.", complete=completion.nodes)
+
+
+@steps(
+    app,
+    ChangeQueue,
+    "queue",
+    name=argument("QUEUE", complete=completion.queues),
+    limit=option(
+        metavar="N|N%",
+        complete=completion.limits,
+        parser=str,
+        help_="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
+        "'none' is no limit, 'declared' is what the application declares.",
+    ),
+    type=option(
+        metavar="TYPE",
+        complete=completion.types,
+        help_="The job type for submissions that name only the queue; 'none', or 'declared'.",
+    ),
+    pin=_node_option("Let only pinned nodes serve the queue, and pin this one"),
+    unpin=_node_option("Remove a pin"),
+    bar=_node_option("Stop this node from serving the queue, unless it is pinned"),
+    unbar=_node_option("Remove a bar"),
+    pinned=[],
+    barred=[],
+    declared=[],
+)
+def queue(
+    words: ChangeQueue,
+    performer: Performs,
+    *,
+    nodes: Annotated[
+        str | None,
+        option(
+            metavar="any|declared",
+            complete=completion.of_any_node,
+            help_="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
+        ),
+    ] = None,
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="Create a queue that no application declares, with the settings given here."
+        ),
+    ] = False,
+    order: Annotated[
+        str | None,
+        option(
+            metavar="default|fifo|lifo",
+            help_="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
+        ),
+    ] = None,
+    sharing: Annotated[
+        str | None, option(metavar="shares|quota|none", help_="With --create: how slots are shared.")
+    ] = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the settings of a queue that has no open jobs.")
+    ] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show a queue, or change its settings. They apply to every node at once; running jobs finish their
+    stage."""
+    name, reason, change = words.name, words.reason, _change_fields(words, nodes)
+    if not create and (order is not None or sharing is not None):
+        raise UsageError(
+            "the order and the sharing of a queue are fixed when it is created; give them with --create"
+        )
+    if delete:
+        if create or change:
+            raise UsageError("--delete removes all settings of the queue; leave the other options out")
+        with _no_such_is_usage():
+            performer.do(DeleteQueue(name=name, reason=reason))
+        typer.echo(
+            f"queue {name} is deleted; an application that declares it creates it again when a node starts"
+        )
+        return
+    if not (create or change) and reason is not None:
+        raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
+    command: Returns[QueueInfo]
+    if create:
+        command = CreateQueue(
+            name=name, order=order or "default", sharing=sharing, reason=reason, **_create_fields(change)
+        )
+    else:
+        command = ChangeQueue(name=name, reason=reason, **change) if change else ShowQueue(name=name)
+    with _no_such_is_usage():
+        info = performer.do(command)
+    _warn_of_unknown(store, [*words.pin, *words.bar])
+    if json:
+        display.print_json(info)
+    else:
+        display.print_facts(_facts(info))
+
+
 @contextmanager
-def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]":
-    """Yield what performs commands. A queue that does not exist is a usage error here, as a wrong option
-    is."""
-    with open_commands(store, by) as performer:
-        try:
-            yield performer
-        except NoSuch as error:
-            raise UsageError(str(error)) from None
+def _no_such_is_usage() -> Iterator[None]:
+    """Raise UsageError for a queue that does not exist, as for a wrong option."""
+    try:
+        yield
+    except NoSuch as error:
+        raise UsageError(str(error)) from None
 
 
-def _change_fields(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> dict[str, Any]:
+def _change_fields(words: ChangeQueue, nodes: str | None) -> dict[str, Any]:
     """Return the changes that options name, as fields of ``ChangeQueue``; empty when no option names one.
 
-    ``lists``: pins and bars that are added or removed. Raises UsageError.
+    ``nodes``: the word of ``--nodes``. Raises UsageError.
     """
     declared: list[str] = []
     fields: dict[str, Any] = {}
-    if limit == DECLARED:
+    if words.limit == DECLARED:
         declared.append("limit")
-    elif limit is not None:
-        fields["limit"] = _slots(limit)
-    if type_ == DECLARED:
+    elif words.limit is not None:
+        fields["limit"] = _slots(str(words.limit))
+    if words.type == DECLARED:
         declared.append("type")
-    elif type_ is not None:
-        fields["type"] = None if type_ == NONE else type_
+    elif words.type is not None:
+        fields["type"] = None if words.type == NONE else words.type
     if nodes == DECLARED:
         declared += ["pinned", "barred"]
     elif nodes == ANY:
@@ -236,6 +209,7 @@ def _change_fields(limit: str | None, type_: str | None, nodes: str | None, **li
         raise UsageError(
             f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar"
         )
+    lists = {name: getattr(words, name) for name in ("pin", "unpin", "bar", "unbar")}
     return fields | {name: value for name, value in {"declared": declared, **lists}.items() if value}
 
 
@@ -283,7 +257,7 @@ def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:
             )
 
 
-def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
+def _facts(info: QueueInfo) -> list[tuple[str, Any]]:
     """Return the facts of a queue as name and value, in the order in which they are shown."""
     spec = info.in_force
     return [
@@ -300,7 +274,7 @@ def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
     ]
 
 
-def _declared(info: "QueueInfo", fields: Sequence[str], text: "Callable[[QueueSpec], str]") -> str:
+def _declared(info: QueueInfo, fields: Sequence[str], text: Callable[[QueueSpec], str]) -> str:
     """Return what is declared where an operator has set one of these fields, as the end of their line, else nothing.
     ``text``: the words for them."""
     if info.settings.keys().isdisjoint(fields):
@@ -308,16 +282,9 @@ def _declared(info: "QueueInfo", fields: Sequence[str], text: "Callable[[QueueSp
     return f" (set; {'nothing is declared' if info.declared is None else f'declared: {text(info.declared)}'})"
 
 
-def _limit_text(spec: "QueueSpec") -> str:
+def _limit_text(spec: QueueSpec) -> str:
     return "no limit" if spec.limit is None else str(spec.limit)
 
 
-def _type_text(spec: "QueueSpec") -> str:
+def _type_text(spec: QueueSpec) -> str:
     return spec.type or "none"
-
-
-def _nodes_text(spec: "QueueSpec") -> str:
-    """Return which nodes may serve a queue."""
-    if spec.pinned:
-        return f"only {', '.join(spec.pinned)}"
-    return f"not {', '.join(spec.barred)}" if spec.barred else "any"
