@@ -10,22 +10,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import orjson
 import typer
 
+from spinney.commands import Performs, Returns, each
+from spinney.commands.fields import PAGE_MAX
+from spinney.features.audit.commands import (
+    ChainedEntry,
+    ChainHead,
+    ListAuditCalls,
+    ListAuditEntries,
+    ShowAuditHead,
+    VerifyAudit,
+)
+from spinney.files.copies import sync_folder
 from spinney.model.errors import AuditBroken, Refused, UsageError
+from spinney.model.operators.audits import AuditCall, AuditEntry, details, in_words
 from spinney.model.values.counts import counted
+from spinney.model.values.lists import Page
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, command_group, option
-from spinney.terminal.connection import open_commands, perform
+from spinney.terminal.commands import command, steps
+from spinney.terminal.connection import open_commands
 from spinney.terminal.option_groups import with_option_groups
-
-if TYPE_CHECKING:
-    from spinney.commands.command import Returns
-    from spinney.features.audit.commands import ChainedEntry
-    from spinney.model.operators.audits import AuditCall
-    from spinney.model.values.lists import Page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +91,6 @@ def list_entries(list_options: ListOptions) -> None:
 
 def _list(options: ListOptions) -> None:
     """Print the entries and the head."""
-    from spinney.commands import each
-    from spinney.commands.fields import PAGE_MAX
-    from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead
-
     listing = ListAuditEntries if options.steps else ListAuditCalls
     pages: Returns[Page[Any]] = listing(
         verb=options.verb,
@@ -119,36 +124,29 @@ def _list(options: ListOptions) -> None:
     typer.echo(f"head {head}")
 
 
-@group.command("head")
-def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
+@command(group, ShowAuditHead, "head")
+def print_head(answer: ChainHead, *, json: JsonOption = False) -> None:
     """Print the audit log's head. Kept elsewhere, it lets 'audit verify HEAD' prove that nothing before was changed."""
-    from spinney.features.audit.commands import ShowAuditHead
-
-    head = perform(ShowAuditHead(), store).head
+    head = answer.head
     display.print_result({"entries": int(head.partition(":")[0]), "head": head}, head, json=json)
 
 
-@group.command()
-def verify(
-    head: Annotated[
-        str | None,
-        argument(
-            "[HEAD]",
-            "A head that was printed or exported earlier; also proves that no entry up to it was "
-            "removed or rewritten.",
-        ),
-    ] = None,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
+@steps(
+    group,
+    VerifyAudit,
+    "verify",
+    head=argument(
+        "[HEAD]",
+        "A head that was printed or exported earlier; also proves that no entry up to it was "
+        "removed or rewritten.",
+    ),
+)
+def verify(query: VerifyAudit, performer: Performs, *, json: JsonOption = False) -> None:
     """Verify that no entry was changed or removed; exit code 1 if one was."""
-    from spinney.features.audit.commands import ShowAuditHead, VerifyAudit
-
-    with open_commands(store) as performer:
-        chain = performer.do(VerifyAudit(head=head))
-        if chain.broken is not None:
-            raise AuditBroken(chain.broken)
-        count, now = chain.proven, performer.do(ShowAuditHead()).head
+    chain = performer.do(query)
+    if chain.broken is not None:
+        raise AuditBroken(chain.broken)
+    head, count, now = query.head, chain.proven, performer.do(ShowAuditHead()).head
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
@@ -164,12 +162,6 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Export all entries with their hashes to a file, one JSON object a line."""
-    import orjson
-
-    from spinney.commands import each
-    from spinney.commands.fields import PAGE_MAX
-    from spinney.features.audit.commands import ListAuditEntries, ShowAuditHead
-
     if file.exists():
         raise Refused(f"{file} already exists and is not overwritten; name another file")
     with open_commands(store) as performer:
@@ -188,10 +180,8 @@ def export(
 # --- what is shown ----------------------------------------------------------------------------
 
 
-def _numbers(line: "AuditCall | ChainedEntry") -> str:
+def _numbers(line: AuditCall | ChainedEntry) -> str:
     """Return the number of an entry, or the first and the last of a call that took several steps."""
-    from spinney.model.operators.audits import AuditEntry
-
     if isinstance(line, AuditEntry):
         return str(line.seq)
     return str(line.first) if line.steps == 1 else f"{line.first}–{line.last}"
@@ -199,8 +189,6 @@ def _numbers(line: "AuditCall | ChainedEntry") -> str:
 
 def _details(text: str) -> str:
     """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
-    from spinney.model.operators.audits import details, in_words
-
     value = details(text)
     return in_words(value, _named) if isinstance(value, dict) else text
 
@@ -210,10 +198,8 @@ def _named(name: str, value: Any, words: str) -> str:
     return name if value is True else f"{name} {words}"
 
 
-def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:
+def _parsed(line: AuditCall | ChainedEntry) -> Mapping[str, Any]:
     """Return the line for programs, with the details as an object instead of a text."""
-    from spinney.model.operators.audits import details
-
     return {**asdict(line), "what": details(line.what)}
 
 
@@ -227,8 +213,6 @@ def _write_new(file: Path, lines: Iterator[bytes]) -> None:
     The lines go to a temporary file beside it, which is synchronized and then linked to the name: unlike
     ``rename``, ``link`` fails where the name is taken. A crash leaves at most the hidden temporary file.
     """
-    from spinney.files.copies import sync_folder
-
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as out:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from spinney.features.bridges.commands import ForgetBridge, ListBridges
 from spinney.model.errors import UsageError
 from spinney.terminal import display
 from spinney.terminal.applications import installed_commands
@@ -26,8 +27,6 @@ def bridges(
     store: StoreOption = None,
 ) -> None:
     """List bridges to other systems: how far behind each is, and its last trouble."""
-    from spinney.features.bridges.commands import ForgetBridge, ListBridges
-
     with open_commands(store) as performer:
         if forget is not None:
             performer.do(ForgetBridge(name=forget, reason=reason))

@@ -1,33 +1,24 @@
 """The command ``relabel``: assign a tree of jobs to another collection."""
 
-from typing import Annotated
-
 import typer
 
+from spinney.features.collections.commands import RelabelJob, Relabelled
 from spinney.terminal import completion
-from spinney.terminal.arguments import ByOption, JobArgument, ReasonOption, StoreOption
-from spinney.terminal.connection import perform
+from spinney.terminal.arguments import argument
+from spinney.terminal.commands import command
 
 app = typer.Typer()
 
 
-@app.command()
-def relabel(
-    job: JobArgument,
-    collection: Annotated[
-        str | None,
-        typer.Argument(
-            help="The collection; without one the jobs belong to none.",
-            show_default=False,
-            autocompletion=completion.collections,
-        ),
-    ] = None,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-) -> None:
+@command(
+    app,
+    RelabelJob,
+    "relabel",
+    job=argument("JOB"),
+    collection=argument(
+        "[COLLECTION]", "The collection; without one the jobs belong to none.", completion.collections
+    ),
+)
+def relabelled(tree: Relabelled) -> str:
     """Assign a settled job, with all jobs below it, to another collection."""
-    from spinney.features.collections.commands import RelabelJob
-
-    perform(RelabelJob(job=job, collection=collection, reason=reason), store, by)
-    typer.echo(f"Job {job} and the jobs below it belong to {collection or 'no collection'}")
+    return f"Job {tree.job} and the jobs below it belong to {tree.collection or 'no collection'}"

@@ -1,15 +1,15 @@
 """The command ``failures``: failed jobs, grouped by cause."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
+from spinney.features.failures.commands import ListFailures
 from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, option
-from spinney.terminal.connection import perform
+from spinney.terminal.arguments import JsonOption, option
+from spinney.terminal.commands import command
 
 SHOWN_DIGITS = 8
 """How many digits of a fingerprint are shown; more where two of the shown ones begin alike."""
@@ -18,20 +18,9 @@ SHOWN_DIGITS = 8
 app = typer.Typer()
 
 
-@app.command()
-def failures(
-    type_: Annotated[
-        str | None,
-        option("--type", help_="Only jobs of this type.", complete=completion.types),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many causes.")] = 100,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
+@command(app, ListFailures, "failures", type=option(complete=completion.types))
+def failures(groups: FailureGroups, *, json: JsonOption = False) -> None:
     """List failed jobs grouped by cause, the most frequent cause first."""
-    from spinney.features.failures.commands import ListFailures
-
-    groups = perform(ListFailures(type=type_, limit=limit), store)
     if json:
         display.print_json_lines(groups.groups)
         return

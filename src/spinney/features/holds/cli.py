@@ -8,35 +8,42 @@ covers later jobs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs
 from spinney.features.bulk.cli import EachOptions
+from spinney.features.bulk.commands import RunBulk
+from spinney.features.holds.commands import (
+    CountHeld,
+    LayHold,
+    LiftHold,
+    ListHolds,
+    ListHoldsOn,
+    PlanHold,
+    PlanRelease,
+    lying_on,
+)
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.bulk_orders import Verb
-from spinney.model.settings.holds import Scope, scope_text
+from spinney.model.settings.holds import Hold, HoldPreview, Scope, scope_text
 from spinney.model.values.counts import counted
 from spinney.model.values.times import parse_time
+from spinney.schemas import BulkProgress
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
-    JsonOption,
     ReasonOption,
     SomeJobsArgument,
     StoreOption,
     option,
 )
-from spinney.terminal.connection import now_us, open_commands, perform
+from spinney.terminal.commands import list_command
+from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.features.bulk.commands import RunBulk
-    from spinney.model.settings.holds import Hold, HoldPreview
-    from spinney.schemas import BulkProgress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +143,6 @@ def hold(
             print_step=_print_held,
         )
         return
-    from spinney.features.holds.commands import LayHold, PlanHold
-
     ((kind, name),) = scope.scopes
     with open_commands(store, by) as performer:
         if each_options.dry_run:
@@ -150,25 +155,21 @@ def hold(
             typer.echo(_placed_text(performer, new_hold))
 
 
-@app.command()
-def holds(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the active holds, the oldest first."""
-    from spinney.features.holds.commands import ListHolds
-
-    active = perform(ListHolds(), store).items
-    display.print_list(
-        active,
-        {
-            "HOLD": lambda hold: hold.id,
-            "ON": lambda hold: scope_text(hold.scope, hold.name),
-            "BY": lambda hold: hold.by,
-            "SINCE": lambda hold: display.format_time(hold.since_us),
-            "UNTIL": lambda hold: display.format_time(hold.until_us),
-            "REASON": lambda hold: hold.reason,
-        },
-        json=json,
-        empty="there are no holds; 'spinney list --state held' shows jobs that their own stages hold",
-    )
+list_command(
+    app,
+    ListHolds,
+    "holds",
+    "List the active holds, the oldest first.",
+    {
+        "HOLD": lambda hold: hold.id,
+        "ON": lambda hold: scope_text(hold.scope, hold.name),
+        "BY": lambda hold: hold.by,
+        "SINCE": lambda hold: display.format_time(hold.since_us),
+        "UNTIL": lambda hold: display.format_time(hold.until_us),
+        "REASON": lambda hold: hold.reason,
+    },
+    empty="there are no holds; 'spinney list --state held' shows jobs that their own stages hold",
+)
 
 
 @app.command()
@@ -215,8 +216,6 @@ def release(
             "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or exactly one scope (--queue "
             "NAME)"
         )
-    from spinney.features.holds.commands import lying_on
-
     with open_commands(store, by) as performer:
         ids = hold or [active.id for active in lying_on(performer, *scope.scopes[0])]
         if each_options.dry_run:
@@ -230,10 +229,8 @@ def release(
                 lift(number)
 
 
-def _preview_release(performer: "Performs", holds: Sequence[int], *, json: bool) -> None:
+def _preview_release(performer: Performs, holds: Sequence[int], *, json: bool) -> None:
     """Print how many jobs would continue if all of these holds were released together."""
-    from spinney.features.holds.commands import PlanRelease
-
     first, *others = holds
     preview = performer.do(PlanRelease(hold=first, together=others))
     several = len(holds) > 1
@@ -241,14 +238,12 @@ def _preview_release(performer: "Performs", holds: Sequence[int], *, json: bool)
     _print_preview(preview, cause, "continue", json=json)
 
 
-def _lift_hold(performer: "Performs", reason: str | None, number: int) -> None:
-    from spinney.features.holds.commands import LiftHold
-
+def _lift_hold(performer: Performs, reason: str | None, number: int) -> None:
     hold = performer.do(LiftHold(hold=number, reason=reason))
     typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
-def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:
+def _print_preview(preview: HoldPreview, cause: str, would: str, *, json: bool) -> None:
     """Print a preview as a sentence: ``cause`` names the hold or release, with its preposition; ``would`` says what
     would become of the jobs."""
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
@@ -259,11 +254,9 @@ def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool
     )
 
 
-def _print_held(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+def _print_held(performer: Performs, command: RunBulk, step: BulkProgress) -> None:
     """Print the hold that a step has laid on each of its jobs. Somebody may have released a job again by
     then."""
-    from spinney.features.holds.commands import ListHoldsOn
-
     for job in step.jobs:
         holds = performer.do(ListHoldsOn(job=job)).items
         placed = [hold for hold in holds if (hold.scope, hold.reason) == (Scope.JOB, command.reason)]
@@ -272,10 +265,8 @@ def _print_held(performer: "Performs", command: "RunBulk", step: "BulkProgress")
         )
 
 
-def _placed_text(performer: "Performs", hold: "Hold") -> str:
+def _placed_text(performer: Performs, hold: Hold) -> str:
     """Return a sentence about a new hold, with the number of jobs that are held by now."""
-    from spinney.features.holds.commands import CountHeld
-
     count = performer.do(CountHeld(hold=hold.id)).jobs
     if hold.scope is Scope.JOB:
         after = "it is held" if count else "it is held when it would start next"
@@ -284,10 +275,8 @@ def _placed_text(performer: "Performs", hold: "Hold") -> str:
     return f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))}: {jobs} held"
 
 
-def _print_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+def _print_released(performer: Performs, command: RunBulk, step: BulkProgress) -> None:
     """Print each job that a step has released, and which other hold still covers it."""
-    from spinney.features.holds.commands import ListHoldsOn
-
     for job in step.jobs:
         holds = performer.do(ListHoldsOn(job=job)).items
         more = f" and {len(holds) - 1} more" if len(holds) > 1 else ""

@@ -5,10 +5,12 @@ is not seen by the jobs any more.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.features.homes.commands import COUNTED, ListHomes, RehomeJob, ReleaseHome
 from spinney.model.errors import UsageError
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display
@@ -24,10 +26,6 @@ from spinney.terminal.arguments import (
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-
 
 app = typer.Typer()
 
@@ -65,11 +63,9 @@ def rehome(
 
 
 def _rehome_jobs(
-    performer: "Performs", jobs: Sequence[int], reason: str | None, *, yes: bool, json: bool
+    performer: Performs, jobs: Sequence[int], reason: str | None, *, yes: bool, json: bool
 ) -> None:
     """Release jobs one by one after a confirmation, and print where each was."""
-    from spinney.features.homes.commands import RehomeJob
-
     require_yes(
         f"Give up the {'folder of 1 job' if len(jobs) == 1 else f'folders of {len(jobs)} jobs'}? "
         "They will not see its files where they continue.",
@@ -89,10 +85,8 @@ def _rehome_jobs(
     for_each(jobs, let_go)
 
 
-def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: bool, json: bool) -> None:
+def _release_host(performer: Performs, host: str, reason: str | None, *, yes: bool, json: bool) -> None:
     """Release the jobs of every folder root of a host after a confirmation, and print how many were ready."""
-    from spinney.features.homes.commands import ListHomes, ReleaseHome
-
     homes = performer.do(ListHomes(host=host)).items
     ready = sum(home.ready for home in homes)
     require_yes(
@@ -112,6 +106,4 @@ def _release_host(performer: "Performs", host: str, reason: str | None, *, yes: 
 
 def _jobs(count: int) -> str:
     """Return a number of jobs as text, where it was counted no further than ``COUNTED``."""
-    from spinney.features.homes.commands import COUNTED
-
     return f"{COUNTED:,} or more jobs" if count >= COUNTED else counted(count, "job")

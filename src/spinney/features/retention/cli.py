@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.features.retention.commands import (
+    ListRetention,
+    SetRetention,
+    ShowRetentionClock,
+    UnsetRetention,
+)
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
@@ -20,7 +27,6 @@ from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
-    from spinney.commands import Performs
     from spinney.control import Control
 
 FOREVER, DECLARED = "forever", "declared"
@@ -88,8 +94,6 @@ def keep(
 
 def _show(store: str | None, *, json: bool) -> None:
     """Print all rules, also those that others overrule, which are marked so."""
-    from spinney.features.retention.commands import ListRetention, ShowRetentionClock
-
     with open_commands(store) as performer:
         rules = performer.do(ListRetention()).items
         clock = performer.do(ShowRetentionClock())
@@ -115,12 +119,8 @@ def _show(store: str | None, *, json: bool) -> None:
         )
 
 
-def _set(
-    performer: "Performs", type_: str, state: str, time_: str, reason: str | None, *, json: bool
-) -> None:
+def _set(performer: Performs, type_: str, state: str, time_: str, reason: str | None, *, json: bool) -> None:
     """Set a rule, or remove it for the word ``declared``, and print what is in force then."""
-    from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
-
     jobs = f"{state} jobs of {'all types' if type_ == ALL_TYPES else type_}"
     if time_ == DECLARED:
         unset = performer.do(UnsetRetention(type=type_, state=state, reason=reason)).unset
