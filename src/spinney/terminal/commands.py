@@ -13,13 +13,13 @@ remains to be written is how the answer looks.
 ``steps``         leaves to the decorated function what is done
 
 Each of these commands has ``--store``, ``--by`` if its class changes something, ``--reason`` if its class has that
-field, and ``--json`` if its function returns a sentence or asks for it.
+field, and ``--json`` if its function returns something to show or asks for it.
 """
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import typer
 
@@ -35,6 +35,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Function = TypeVar("Function", bound=Callable[..., Any])
+Facts = Sequence[tuple[str, Any]]
+"""Labelled values, one a line; those that are None are left out."""
+
+
+class Shown(NamedTuple):
+    """What a command prints."""
+
+    value: Any
+    """The value for ``--json``."""
+    text: "str | Facts"
+    """A sentence, or facts, for people."""
 
 
 class Items(Protocol[T_co]):
@@ -51,10 +62,10 @@ def command(
     """Return a decorator that adds the command ``name``, which performs ``of`` and shows its answer.
 
     The function gets the answer, and the command itself if it has a second parameter. Its other parameters, which are
-    keywords, are further options; those that all commands share it gets only if it names them. It returns the sentence
-    about the answer, in place of which ``--json`` prints the answer, or None if it prints everything itself. Its
-    docstring is the help. ``only``: the fields that are options, where others keep their defaults; ``parts``: see
-    ``with_fields``.
+    keywords, are further options; those that all commands share it gets only if it names them. It returns a sentence or
+    facts, in place of which ``--json`` prints the answer; ``Shown`` if that prints something else; or None if it prints
+    everything itself. Its docstring is the help. ``only``: the fields that are options, where others keep their
+    defaults; ``parts``: see ``with_fields``.
     """
 
     def decorate(show: Function) -> Function:
@@ -62,9 +73,9 @@ def command(
 
         def run(made: Any, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None) -> None:
             answer = perform(made, store, by)
-            sentence = show(answer, made, **own) if wants_command else show(answer, **own)
-            if sentence is not None:
-                display.print_result(answer, display.safe(sentence), json=json)
+            result = show(answer, made, **own) if wants_command else show(answer, **own)
+            if result is not None:
+                _print(result if isinstance(result, Shown) else Shown(answer, result), json=json)
 
         return _added(app, of, name, only, parts, show, run)
 
@@ -97,18 +108,30 @@ def steps(
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds the command ``name``, whose options are those of ``of``.
 
-    The function gets the command, and what performs it and others (``Performs``); it does everything, and returns
-    nothing. Its other parameters are as those of ``command``.
+    The function gets the command, and what performs it and others (``Performs``). It does everything, and returns what
+    is shown, or None if it prints that itself. Its other parameters are as those of ``command``.
     """
 
     def decorate(function: Function) -> Function:
         def run(made: Any, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None) -> None:
             with open_commands(store, by) as performer:
-                function(made, performer, **own)
+                result = function(made, performer, **own)
+            if result is not None:
+                _print(result, json=json)
 
         return _added(app, of, name, only, parts, function, run)
 
     return decorate
+
+
+def _print(shown: Shown, *, json: bool) -> None:
+    """Print the value as JSON, or the text for people."""
+    if json:
+        display.print_json(shown.value)
+    elif isinstance(shown.text, str):
+        typer.echo(display.safe(shown.text))
+    else:
+        display.print_facts(shown.text)
 
 
 def _shared(
@@ -134,7 +157,7 @@ def _added(
     own = _parameters(function, keywords=True)
     is_shared = {
         "reason": "reason" in of.model_fields and "reason" not in parts,
-        "json": "json" in own or inspect.signature(function).return_annotation is str,
+        "json": "json" in own or inspect.signature(function).return_annotation is not None,
         "by": of.route.method != "GET",
         "store": True,
     }

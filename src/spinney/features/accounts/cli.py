@@ -35,7 +35,6 @@ from spinney.model.values import durations
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
     ByOption,
-    JsonOption,
     ReasonOption,
     StoreOption,
     YesOption,
@@ -43,7 +42,7 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.commands import command, list_command, steps
+from spinney.terminal.commands import Shown, command, list_command, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, perform
 from spinney.terminal.option_groups import with_option_groups
@@ -140,14 +139,11 @@ list_command(
 
 
 @steps(user, ShowUser, "show", name=USER)
-def show(query: ShowUser, performer: Performs, *, json: JsonOption = False) -> None:
+def show(query: ShowUser, performer: Performs) -> Shown:
     """Show a user with the user's tokens and sessions."""
     user = performer.do(query)
     tokens = performer.do(ListTokens(owner=query.name)).items
     sessions = performer.do(ListSessions(name=query.name)).items
-    if json:
-        display.print_json({"user": user, "tokens": tokens, "sessions": sessions})
-        return
     facts = [
         ("user", user.name),
         ("role", user.rights.role),
@@ -160,11 +156,11 @@ def show(query: ShowUser, performer: Performs, *, json: JsonOption = False) -> N
         ("session", f"from {session.address or 'this host'}, seen {display.format_time(session.seen_us)}")
         for session in sessions
     ]
-    display.print_facts(facts)
+    return Shown({"user": user, "tokens": tokens, "sessions": sessions}, facts)
 
 
 @steps(user, ChangeUser, "set", only=("name",), name=USER)
-def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> None:
+def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Shown:
     """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
     before = performer.do(ShowUser(name=who.name)).rights
     after = rights.applied_to(before)
@@ -173,7 +169,7 @@ def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> No
             "the command names no change; add one, for example --role operator or --collection alpha"
         )
     user = performer.do(ChangeUser(name=who.name, rights=after, reason=who.reason))
-    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
+    return Shown(user, f"user {user.name}: {_rights_text(user.rights)}")
 
 
 @command(user, ChangeUser, "disable", only=("name",), name=USER, disabled=True)
@@ -189,13 +185,13 @@ def enabled(user: User) -> str:
 
 
 @steps(user, DeleteUser, "delete", name=USER)
-def delete(deletion: DeleteUser, performer: Performs, *, yes: YesOption = False) -> None:
+def delete(deletion: DeleteUser, performer: Performs, *, yes: YesOption = False) -> Shown:
     """Delete a user and revoke the user's tokens. Jobs and the audit log keep the name."""
     name = deletion.name
     performer.do(ShowUser(name=name))
     require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
     performer.do(deletion)
-    typer.echo(f"user {name} is deleted")
+    return Shown({"deleted": name}, f"user {name} is deleted")
 
 
 @user.command()

@@ -32,7 +32,7 @@ from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, command_group, option
-from spinney.terminal.commands import command, steps
+from spinney.terminal.commands import Shown, command, steps
 from spinney.terminal.connection import open_commands
 from spinney.terminal.option_groups import with_option_groups
 
@@ -125,10 +125,10 @@ def _list(options: ListOptions) -> None:
 
 
 @command(group, ShowAuditHead, "head")
-def print_head(answer: ChainHead, *, json: JsonOption = False) -> None:
+def print_head(answer: ChainHead) -> Shown:
     """Print the audit log's head. Kept elsewhere, it lets 'audit verify HEAD' prove that nothing before was changed."""
     head = answer.head
-    display.print_result({"entries": int(head.partition(":")[0]), "head": head}, head, json=json)
+    return Shown({"entries": int(head.partition(":")[0]), "head": head}, head)
 
 
 @steps(

@@ -35,7 +35,7 @@ from spinney.terminal.arguments import (
     length,
     option,
 )
-from spinney.terminal.commands import command, list_command, steps
+from spinney.terminal.commands import Shown, command, list_command, steps
 from spinney.terminal.connection import open_client, open_control, resolve_settings
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ def scanned(inbox: Inbox) -> str:
 
 
 @command(inbox, RemoveInbox, "remove", name=NAME)
-def removed(_: None, removal: RemoveInbox, *, json: JsonOption = False) -> None:
+def removed(_: None, removal: RemoveInbox) -> Shown:
     """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""
-    display.print_result({"removed": removal.name}, f"inbox {removal.name} is removed", json=json)
+    return Shown({"removed": removal.name}, f"inbox {removal.name} is removed")
 
 
 @inbox.command()

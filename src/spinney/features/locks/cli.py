@@ -20,7 +20,7 @@ from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRu
 from spinney.model.values import names
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, YesOption, argument, option
-from spinney.terminal.commands import steps
+from spinney.terminal.commands import Shown, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
 
@@ -86,8 +86,7 @@ def lock(
     performer: Performs,
     *,
     default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
-    json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show a lock, or set its capacity. It applies to every node at once; no job loses a lock that it has."""
     names.lock_or_family(change.name)
     if change.capacity is not None and default:
@@ -97,10 +96,7 @@ def lock(
     elif change.reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --capacity N")
     details = _LockDetails.of(performer, change.name)
-    if json:
-        display.print_json(details)
-    else:
-        display.print_facts(_facts(details))
+    return Shown(details, _facts(details))
 
 
 @steps(
@@ -115,9 +111,7 @@ def lock(
         complete=completion.lock_owners,
     ),
 )
-def unlock(
-    release: FreeLock, performer: Performs, *, yes: YesOption = False, json: JsonOption = False
-) -> None:
+def unlock(release: FreeLock, performer: Performs, *, yes: YesOption = False) -> Shown:
     """Free a lock from the job that has it, so that the next job gets it."""
     name = names.lock_name(release.name)
     infos = performer.do(ShowLock(name=name)).items
@@ -128,10 +122,9 @@ def unlock(
     infos = performer.do(ShowLock(name=name)).items
     owners = [i.owner_id for i in infos if i.owner_id is not None]
     waiting = infos[0].waiting if infos else 0
-    display.print_result(
+    return Shown(
         {"lock": name, "taken_from": losers, "now_with": owners, "waiting": waiting},
         f"the lock {name} is taken from {_jobs_text(losers) or 'its owners'}; {_next(owners, losers, waiting)}",
-        json=json,
     )
 
 

@@ -19,8 +19,8 @@ from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.model.values.texts import whole_number
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import JsonOption, StoreOption, argument, option
-from spinney.terminal.commands import list_command, steps
+from spinney.terminal.arguments import StoreOption, argument, option
+from spinney.terminal.commands import Facts, Shown, list_command, steps
 from spinney.terminal.connection import open_local_store
 
 NONE, ANY, DECLARED = "none", "any", "declared"
@@ -140,9 +140,8 @@ def queue(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete the settings of a queue that has no open jobs.")
     ] = False,
-    json: JsonOption = False,
     store: StoreOption = None,
-) -> None:
+) -> Shown:
     """Show a queue, or change its settings. They apply to every node at once; running jobs finish their
     stage."""
     name, reason, change = words.name, words.reason, _change_fields(words, nodes)
@@ -155,10 +154,10 @@ def queue(
             raise UsageError("--delete removes all settings of the queue; leave the other options out")
         with _no_such_is_usage():
             performer.do(DeleteQueue(name=name, reason=reason))
-        typer.echo(
-            f"queue {name} is deleted; an application that declares it creates it again when a node starts"
+        return Shown(
+            {"deleted": name},
+            f"queue {name} is deleted; an application that declares it creates it again when a node starts",
         )
-        return
     if not (create or change) and reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
     command: Returns[QueueInfo]
@@ -171,10 +170,7 @@ def queue(
     with _no_such_is_usage():
         info = performer.do(command)
     _warn_of_unknown(store, [*words.pin, *words.bar])
-    if json:
-        display.print_json(info)
-    else:
-        display.print_facts(_facts(info))
+    return Shown(info, _facts(info))
 
 
 @contextmanager
@@ -257,7 +253,7 @@ def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:
             )
 
 
-def _facts(info: QueueInfo) -> list[tuple[str, Any]]:
+def _facts(info: QueueInfo) -> Facts:
     """Return the facts of a queue as name and value, in the order in which they are shown."""
     spec = info.in_force
     return [

@@ -29,7 +29,7 @@ from spinney.scheduling import recurrence
 from spinney.schemas import CreatedJob
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, argument, command_group, option
-from spinney.terminal.commands import command, list_command, steps
+from spinney.terminal.commands import Shown, command, list_command, steps
 
 COMING = 5
 """How many coming times ``show`` lists."""
@@ -193,7 +193,7 @@ def resumed(schedule: Schedule) -> str:
 
 
 @steps(schedule, DropSchedule, "drop", name=NAME)
-def drop(dropping: DropSchedule, performer: Performs, *, json: JsonOption = False) -> None:
+def drop(dropping: DropSchedule, performer: Performs) -> Shown:
     """Delete a schedule; the jobs that it submitted stay."""
     # Read from the list, which leaves out a schedule that cannot be read; ShowSchedule would refuse to
     # drop that one.
@@ -201,11 +201,12 @@ def drop(dropping: DropSchedule, performer: Performs, *, json: JsonOption = Fals
     declared = any(s.name == name and s.declared for s in performer.do(ListSchedules()).items)
     performer.do(dropping)
     back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
-    sentence = f"schedule {name} is dropped{back if declared else ''}"
-    display.print_result({"dropped": name, "declared": declared}, sentence, json=json)
+    return Shown(
+        {"dropped": name, "declared": declared}, f"schedule {name} is dropped{back if declared else ''}"
+    )
 
 
 @command(schedule, RunSchedule, "run", name=NAME)
-def run(created: CreatedJob, run: RunSchedule, *, json: JsonOption = False) -> None:
+def run(created: CreatedJob, run: RunSchedule) -> Shown:
     """Submit one job of a schedule now, besides its times, and print its number."""
-    display.print_result({"schedule": run.name, "job": created.id}, str(created.id), json=json)
+    return Shown({"schedule": run.name, "job": created.id}, f"{created.id}")

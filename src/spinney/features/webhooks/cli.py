@@ -27,7 +27,7 @@ from spinney.model.errors import UsageError
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, Webhook, private_host, shown
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, YesOption, argument, command_group, option
-from spinney.terminal.commands import command, list_command, steps
+from spinney.terminal.commands import Facts, Shown, command, list_command, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_local_store
 
@@ -109,34 +109,30 @@ list_command(
 
 
 @command(webhook, ShowWebhook, "show", name=NAME)
-def print_webhook(webhook: Webhook, *, json: JsonOption = False) -> None:
+def facts(webhook: Webhook) -> Facts:
     """Show a webhook, without its secret."""
-    if json:
-        display.print_json(webhook)
-        return
     within = [*(webhook.within.collections or ()), *(webhook.within.queues or ())]
-    display.print_facts(
-        (
-            ("webhook", webhook.name),
-            ("url", webhook.url),
-            ("events", " ".join(webhook.events)),
-            ("of", _jobs_text(webhook)),
-            ("state", _state(webhook)),
-            ("by", f"{webhook.by}, {display.format_time(webhook.at_us)}"),
-            ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
-        )
-    )
+    return [
+        ("webhook", webhook.name),
+        ("url", webhook.url),
+        ("events", " ".join(webhook.events)),
+        ("of", _jobs_text(webhook)),
+        ("state", _state(webhook)),
+        ("by", f"{webhook.by}, {display.format_time(webhook.at_us)}"),
+        ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
+    ]
 
 
 @steps(webhook, ChangeWebhook, "set", name=NAME, url=option(metavar="URL"), paused=None, **REPORTED)
-def change(words: ChangeWebhook, performer: Performs, *, json: JsonOption = False) -> None:
+def change(words: ChangeWebhook, performer: Performs) -> Shown:
     """Change a webhook. Pending deliveries are sent to the new URL."""
     fields: dict[str, Any] = {
         name: None if name in LIMITS and value == ANY else value for name, value in words if value is not None
     }
     if fields.keys() <= {"name", "reason"}:
         raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
-    print_webhook(performer.do(ChangeWebhook(**fields)), json=json)
+    changed = performer.do(ChangeWebhook(**fields))
+    return Shown(changed, facts(changed))
 
 
 @command(webhook, RotateWebhook, "rotate", name=NAME)
@@ -168,15 +164,13 @@ def resumed(webhook: Webhook) -> str:
 
 
 @steps(webhook, RemoveWebhook, "remove", name=NAME)
-def remove(
-    removal: RemoveWebhook, performer: Performs, *, yes: YesOption = False, json: JsonOption = False
-) -> None:
+def remove(removal: RemoveWebhook, performer: Performs, *, yes: YesOption = False) -> Shown:
     """Delete a webhook with all its deliveries."""
     name = removal.name
     performer.do(ShowWebhook(name=name))
     require_yes(f"Delete the webhook {name} with its pending deliveries?", yes=yes)
     performer.do(removal)
-    display.print_result({"removed": name}, f"webhook {name} is deleted", json=json)
+    return Shown({"removed": name}, f"webhook {name} is deleted")
 
 
 list_command(
