@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,70 +57,6 @@ class VerbOptions:
     json: JsonOption = False
     by: ByOption = None
     store: StoreOption = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EachOptions(FilterOptions, VerbOptions):
-    """The filter of a command whose own options mean whole queues, types, collections and submitters
-    (``hold``, ``release``).
-
-    Together with one of these options, the command's own ones narrow the filter, and the verb is applied to
-    each single job that matches now, instead of also to those that come later.
-    """
-
-    each: Annotated[
-        bool,
-        typer.Option(
-            "--each", help="Hold each job that matches now by itself; jobs submitted later are not held."
-        ),
-    ] = False
-    queue: None = None
-    type_: None = None
-    collection: None = None
-    submitter: None = None
-    reason: None = None
-    by: None = None
-    store: None = None
-
-    def selects_jobs(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
-        """Return whether single jobs are meant, and not all that a queue, type, collection or submitter
-        covers.
-
-        ``wide``: whether an option was used that means holds as a whole (``--tree``, ``--all``, ``--hold``).
-        Raises UsageError for such an option together with a filter, and for ``--json`` without single jobs.
-        """
-        has_filter = (
-            any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions)) or self.each
-        )
-        if has_filter and wide:
-            raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
-        if self.json and not self.dry_run and not has_filter and not jobs:
-            raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
-        return has_filter
-
-    def run_verb(
-        self,
-        verb: Verb,
-        jobs: Sequence[int] | None,
-        *,
-        queue: str | None,
-        type_: str | None,
-        collection: str | None,
-        submitter: str | None,
-        by: str | None,
-        store: str | None,
-        reason: str | None,
-        print_step: "PrintStep",
-        **particulars: Any,
-    ) -> None:
-        """Apply the verb to each single job that matches, and end the command. The arguments are the
-        command's own options."""
-        own = {f.name: getattr(self, f.name) for f in fields(FilterOptions)}
-        named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
-        options = VerbOptions(
-            dry_run=self.dry_run, yes=self.yes, json=self.json, reason=reason, by=by, store=store
-        )
-        run_verb(verb, jobs, FilterOptions(**own | named), options, print_step=print_step, **particulars)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ covers later jobs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
 import typer
 
 from spinney.commands import Performs
-from spinney.features.bulk.cli import EachOptions
+from spinney.features.bulk.cli import VerbOptions, run_verb
 from spinney.features.bulk.commands import RunBulk
 from spinney.features.holds.commands import (
     CountHeld,
@@ -34,46 +34,44 @@ from spinney.model.values.times import parse_time
 from spinney.schemas import BulkProgress
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import (
-    ByOption,
-    ReasonOption,
     SomeJobsArgument,
-    StoreOption,
     option,
 )
 from spinney.terminal.commands import list_command
 from spinney.terminal.connection import now_us, open_commands
+from spinney.terminal.filters import FilterOptions
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScopeOptions:
-    """What a hold covers. Beside a filter, the names narrow that filter instead."""
+class ScopeOptions(VerbOptions, FilterOptions):
+    """The options by which ``hold`` and ``release`` find what they are about.
 
-    queue: Annotated[
-        str | None, option("--queue", help_="All jobs in this queue.", complete=completion.queues)
-    ] = None
+    A queue, type, collection or submitter alone means all its jobs, also those that come later. Beside a filter, or
+    ``--each``, it narrows the filter, and the verb is applied to each single job that matches now.
+    """
+
+    queue: Annotated[str | None, option(help_="All jobs in this queue.", complete=completion.queues)] = None
     type_: Annotated[
         str | None, option("--type", help_="All jobs of this type.", complete=completion.types)
     ] = None
     collection: Annotated[
-        str | None,
-        option("--collection", help_="All jobs of this collection.", complete=completion.collections),
+        str | None, option(help_="All jobs of this collection.", complete=completion.collections)
     ] = None
     submitter: Annotated[
-        str | None,
-        option("--submitter", help_="All jobs of this submitter.", complete=completion.submitters),
+        str | None, option(help_="All jobs of this submitter.", complete=completion.submitters)
     ] = None
     tree: Annotated[
-        int | None,
-        option("--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help_="A job and all jobs below it."),
+        int | None, option(metavar="JOB", min=1, max=JOB_ID_MAX, help_="A job and all jobs below it.")
     ] = None
     all_: Annotated[bool, typer.Option("--all", help="All jobs.")] = False
-
-    @property
-    def names(self) -> dict[str, str | None]:
-        """Return the names by which a filter may be narrowed."""
-        return {name: getattr(self, name) for name in ("queue", "type_", "collection", "submitter")}
+    each: Annotated[
+        bool,
+        typer.Option(
+            "--each", help="Hold each job that matches now by itself; jobs submitted later are not held."
+        ),
+    ] = False
 
     @property
     def scopes(self) -> list[tuple[Scope, str]]:
@@ -88,11 +86,31 @@ class ScopeOptions:
         )
         return [(scope, str(name)) for scope, name in named if name is not None]
 
+    def selects_jobs(self, jobs: Sequence[int] | None, holds: Sequence[int] | None = None) -> bool:
+        """Return whether single jobs are meant, and not all that a scope covers.
+
+        ``holds``: the values of ``--hold``. Raises UsageError for holds as a whole together with a filter, and for
+        ``--json`` without single jobs.
+        """
+        no_scope = replace(self, queue=None, type_=None, collection=None, submitter=None)
+        has_filter = no_scope.has_any or self.each
+        if has_filter and (holds or self.all_ or self.tree is not None):
+            raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
+        if self.json and not self.dry_run and not has_filter and not jobs:
+            raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
+        return has_filter
+
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseScopeOptions(ScopeOptions):
-    """The options of ``release`` that say which hold is lifted: those of ``hold``, and ``--all`` for the hold on all
-    jobs."""
+class HoldOptions(ScopeOptions):
+    """The options of ``hold``."""
+
+    reason: Annotated[str | None, option(help_="The reason, shown with every held job.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions(ScopeOptions):
+    """The options of ``release``, where ``--all`` means the hold on all jobs."""
 
     all_: Annotated[bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")] = (
         False
@@ -107,51 +125,35 @@ app = typer.Typer()
 def hold(
     jobs: SomeJobsArgument = None,
     *,
-    scope: ScopeOptions,
-    reason: Annotated[str, option("--reason", help_="The reason, shown with every held job.")] = "",
     until: Annotated[
         str | None,
         option(
-            "--until",
             metavar="TIME",
             help_="End the hold by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
         ),
     ] = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-    each_options: EachOptions,
+    options: HoldOptions,
 ) -> None:
     """Hold jobs until they are released. Running jobs finish their stage; jobs submitted later are held, too."""
-    single_jobs = each_options.selects_jobs(jobs, wide=scope.all_ or scope.tree is not None)
-    if not single_jobs and len(scope.scopes) + bool(jobs) != 1:
+    single_jobs = options.selects_jobs(jobs)
+    if not single_jobs and len(options.scopes) + bool(jobs) != 1:
         raise UsageError(
             "name what to hold with exactly one of --queue, --type, --collection, --submitter, --tree, --all, or "
             "with jobs' numbers"
         )
-    if not reason:
+    if not options.reason:
         raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
     until_us = None if until is None else parse_time(until, now_us(), ahead=True, where="--until")
     if single_jobs or jobs:
-        each_options.run_verb(
-            Verb.HOLD,
-            jobs,
-            **scope.names,
-            by=by,
-            store=store,
-            reason=reason,
-            until=until_us,
-            print_step=_print_held,
-        )
+        run_verb(Verb.HOLD, jobs, options, options, until=until_us, print_step=_print_held)
         return
-    ((kind, name),) = scope.scopes
-    with open_commands(store, by) as performer:
-        if each_options.dry_run:
-            preview = performer.do(PlanHold(scope=kind, name=name, reason=reason, until=until_us))
-            _print_preview(
-                preview, f"by a hold on {scope_text(kind, name)}", "be held", json=each_options.json
-            )
+    ((kind, name),) = options.scopes
+    with open_commands(options.store, options.by) as performer:
+        if options.dry_run:
+            preview = performer.do(PlanHold(scope=kind, name=name, reason=options.reason, until=until_us))
+            _print_preview(preview, f"by a hold on {scope_text(kind, name)}", "be held", json=options.json)
         else:
-            new_hold = performer.do(LayHold(scope=kind, name=name, reason=reason, until=until_us))
+            new_hold = performer.do(LayHold(scope=kind, name=name, reason=options.reason, until=until_us))
             typer.echo(_placed_text(performer, new_hold))
 
 
@@ -188,40 +190,28 @@ def release(
             help_="The hold with this number ('spinney holds' lists them); may be repeated.",
         ),
     ] = None,
-    scope: ReleaseScopeOptions,
-    reason: ReasonOption = None,
-    by: ByOption = None,
-    store: StoreOption = None,
-    each_options: EachOptions,
+    options: ReleaseOptions,
 ) -> None:
     """Release held jobs: single ones, or all that a hold covers. A job stays held while another hold covers it."""
-    single_jobs = each_options.selects_jobs(jobs, wide=bool(hold) or scope.all_ or scope.tree is not None)
-    if not single_jobs and bool(jobs) + bool(hold) + bool(scope.scopes) > 1:
+    single_jobs = options.selects_jobs(jobs, hold)
+    if not single_jobs and bool(jobs) + bool(hold) + bool(options.scopes) > 1:
         raise UsageError(
             "name either jobs, or holds with --hold ID, or a scope such as --queue NAME, not several of these"
         )
     if single_jobs or jobs:
-        each_options.run_verb(
-            Verb.RELEASE,
-            jobs,
-            **scope.names,
-            by=by,
-            store=store,
-            reason=reason,
-            print_step=_print_released,
-        )
+        run_verb(Verb.RELEASE, jobs, options, options, print_step=_print_released)
         return
-    if not hold and len(scope.scopes) != 1:
+    if not hold and len(options.scopes) != 1:
         raise UsageError(
             "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or exactly one scope (--queue "
             "NAME)"
         )
-    with open_commands(store, by) as performer:
-        ids = hold or [active.id for active in lying_on(performer, *scope.scopes[0])]
-        if each_options.dry_run:
-            _preview_release(performer, ids, json=each_options.json)
+    with open_commands(options.store, options.by) as performer:
+        ids = hold or [active.id for active in lying_on(performer, *options.scopes[0])]
+        if options.dry_run:
+            _preview_release(performer, ids, json=options.json)
             return
-        lift = partial(_lift_hold, performer, reason)
+        lift = partial(_lift_hold, performer, options.reason)
         if hold:
             for_each(hold, lift)
         else:
