@@ -22,7 +22,7 @@ from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.model.values.times import from_us
 from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.exit_codes import Exit
 from spinney.terminal.filters import FilterOptions
@@ -41,8 +41,8 @@ REASONS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerbOptions:
-    """The options that every verb has."""
+class VerbOptions(FilterOptions):
+    """The options that every verb has: which jobs, and what is asked and printed."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print how many jobs would be changed.")] = (
         False
@@ -53,7 +53,7 @@ class VerbOptions:
             "--yes", "-y", help=f"Do not ask for confirmation, also for more than {CONFIRM_ABOVE:,} jobs."
         ),
     ] = False
-    reason: Annotated[str | None, option("--reason", help_="The reason, recorded in the audit log.")] = None
+    reason: ReasonOption = None
     json: JsonOption = False
     by: ByOption = None
     store: StoreOption = None
@@ -91,7 +91,6 @@ PrintStep = Callable[["Performs", "RunBulk", "BulkProgress"], None]
 def run_verb(
     verb: Verb,
     jobs: Sequence[int] | None,
-    filter_options: FilterOptions,
     options: VerbOptions,
     *,
     canary: "CanaryFields | None" = None,
@@ -101,10 +100,10 @@ def run_verb(
     """Run the whole command of a verb: ask for confirmation, carry it out, report, and end with its exit
     code: 1 when anything was refused, or a canary ended the run.
 
-    ``jobs`` and ``filter_options`` say which jobs; ``particulars`` are fields of ``RunBulk``; ``print_step``
+    ``jobs`` and ``options`` say which jobs; ``particulars`` are fields of ``RunBulk``; ``print_step``
     reports on a job that was named, in place of the usual line. Raises UsageError when no jobs are given.
     """
-    if not jobs and not filter_options.has_any:
+    if not jobs and not options.has_any:
         raise UsageError(
             f"name the jobs to {_WORDINGS[verb].do} by their numbers, or choose them with a filter such as "
             f"--state, --type or --batch; 'spinney {verb} --help' shows them all"
@@ -119,11 +118,11 @@ def run_verb(
 
     with open_commands(options.store, options.by) as performer:
         values = {name: value for name, value in particulars.items() if value is not None}
-        if filter_options.has_any:
-            values["filter"] = JobFilterBody(**filter_options.filter_fields())
+        if options.has_any:
+            values["filter"] = JobFilterBody(**options.filter_fields())
         if jobs:
             values["ids"] = list(dict.fromkeys(jobs))
-        one_by_one = not filter_options.has_any and len(values["ids"]) <= NAMED and not options.json
+        one_by_one = not options.has_any and len(values["ids"]) <= NAMED and not options.json
         command = RunBulk(verb=verb, reason=options.reason, canary=canary, one_by_one=one_by_one, **values)
         if options.dry_run:
             _tell_plan(performer.do(_plan(command)), command, json=options.json)

@@ -39,13 +39,12 @@ from spinney.terminal.arguments import (
 )
 from spinney.terminal.commands import list_command
 from spinney.terminal.connection import now_us, open_commands
-from spinney.terminal.filters import FilterOptions
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScopeOptions(VerbOptions, FilterOptions):
+class ScopeOptions(VerbOptions):
     """The options by which ``hold`` and ``release`` find what they are about.
 
     A queue, type, collection or submitter alone means all its jobs, also those that come later. Beside a filter, or
@@ -145,7 +144,7 @@ def hold(
         raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
     until_us = None if until is None else parse_time(until, now_us(), ahead=True, where="--until")
     if single_jobs or jobs:
-        run_verb(Verb.HOLD, jobs, options, options, until=until_us, print_step=_print_held)
+        run_verb(Verb.HOLD, jobs, options, until=until_us, print_step=_print_held)
         return
     ((kind, name),) = options.scopes
     with open_commands(options.store, options.by) as performer:
@@ -199,7 +198,7 @@ def release(
             "name either jobs, or holds with --hold ID, or a scope such as --queue NAME, not several of these"
         )
     if single_jobs or jobs:
-        run_verb(Verb.RELEASE, jobs, options, options, print_step=_print_released)
+        run_verb(Verb.RELEASE, jobs, options, print_step=_print_released)
         return
     if not hold and len(options.scopes) != 1:
         raise UsageError(

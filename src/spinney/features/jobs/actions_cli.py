@@ -17,7 +17,6 @@ from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
 from spinney.terminal.arguments import SomeJobsArgument, option
-from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -33,21 +32,14 @@ FromOption = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class InQueueFilterOptions(FilterOptions):
-    """The filter of a verb whose own ``--queue`` says where its jobs go."""
+class RetryOptions(VerbOptions):
+    """The options of ``retry`` and ``rerun``, whose own ``--queue`` says where the jobs go."""
 
     queue: Annotated[
         str | None,
         option("--in-queue", help_="Only in this queue.", complete=completion.queues),
     ] = None
-    """Takes the place of ``--queue`` of other filters, which has another meaning for ``retry`` and
-    ``rerun``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryOptions:
-    """The options that ``retry`` and ``rerun`` share."""
-
+    """Takes the place of ``--queue`` of other filters."""
     stage_from: FromOption = None
     into: Annotated[
         str | None,
@@ -91,16 +83,13 @@ class RetryOptions:
         ),
     ] = None
 
-    def run(
-        self, verb: Verb, jobs: SomeJobsArgument, filter_options: InQueueFilterOptions, options: VerbOptions
-    ) -> None:
+    def run(self, verb: Verb, jobs: SomeJobsArgument) -> None:
         """Carry out ``verb`` with these options, and end the command with its exit code. Raises
         UsageError for options that do not fit together."""
         run_verb(
             verb,
             jobs,
-            filter_options,
-            options,
+            self,
             stage=self.stage_from,
             queue=self.into,
             and_after=self.and_after,
@@ -127,28 +116,16 @@ app = typer.Typer()
 
 @app.command()
 @with_option_groups
-def retry(
-    jobs: SomeJobsArgument = None,
-    *,
-    filter_options: InQueueFilterOptions,
-    retry_options: RetryOptions,
-    options: VerbOptions,
-) -> None:
+def retry(jobs: SomeJobsArgument = None, *, options: RetryOptions) -> None:
     """Retry failed jobs, from the stage after the last one that passed. A filter without states selects failed jobs."""
-    retry_options.run(Verb.RETRY, jobs, filter_options, options)
+    options.run(Verb.RETRY, jobs)
 
 
 @app.command()
 @with_option_groups
-def rerun(
-    jobs: SomeJobsArgument = None,
-    *,
-    filter_options: InQueueFilterOptions,
-    retry_options: RetryOptions,
-    options: VerbOptions,
-) -> None:
+def rerun(jobs: SomeJobsArgument = None, *, options: RetryOptions) -> None:
     """Run settled jobs again from their first stage. A filter without states selects completed jobs."""
-    retry_options.run(Verb.RERUN, jobs, filter_options, options)
+    options.run(Verb.RERUN, jobs)
 
 
 @app.command()
@@ -157,11 +134,10 @@ def cancel(
     jobs: SomeJobsArgument = None,
     *,
     tree: Annotated[bool, typer.Option("--tree", help="Also cancel all jobs below them.")] = False,
-    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Cancel jobs. Running stages are asked to stop, then killed."""
-    run_verb(Verb.CANCEL, jobs, filter_options, options, tree=tree)
+    run_verb(Verb.CANCEL, jobs, options, tree=tree)
 
 
 @app.command()
@@ -173,11 +149,10 @@ def move(
         str,
         option("--to", metavar="QUEUE", help_="The other queue.", complete=completion.queues),
     ],
-    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Move open jobs into another queue, for all they run from now on. Running jobs finish their stage."""
-    run_verb(Verb.MOVE, jobs, filter_options, options, queue=to)
+    run_verb(Verb.MOVE, jobs, options, queue=to)
 
 
 @app.command()
@@ -186,19 +161,18 @@ def priority(
     jobs: SomeJobsArgument = None,
     *,
     to: Annotated[int, option("--to", metavar="PRIORITY", help_="0 (first) to 99 (last).")],
-    filter_options: FilterOptions,
     options: VerbOptions,
 ) -> None:
     """Give open jobs another priority. Running jobs keep their slots."""
-    run_verb(Verb.PRIORITY, jobs, filter_options, options, priority=to)
+    run_verb(Verb.PRIORITY, jobs, options, priority=to)
 
 
 @app.command()
 @with_option_groups
-def delete(jobs: SomeJobsArgument = None, *, filter_options: FilterOptions, options: VerbOptions) -> None:
+def delete(jobs: SomeJobsArgument = None, *, options: VerbOptions) -> None:
     """Delete settled or held jobs with all below them and with their folders. A filter without states selects settled
     jobs."""
-    run_verb(Verb.DELETE, jobs, filter_options, options)
+    run_verb(Verb.DELETE, jobs, options)
 
 
 def _share(text: str) -> float:
