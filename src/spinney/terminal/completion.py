@@ -46,7 +46,7 @@ def of_any_node(incomplete: str) -> list[str]:
 
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the stages of the job type on the line, or of all types if the line names none."""
-    return _names_of(ctx, incomplete, "stage", type=_option_value(ctx, "type_"))
+    return _names_of(ctx, incomplete, "stage", type=_option_value(ctx, "type"))
 
 
 def queues(ctx: typer.Context, incomplete: str) -> list[str]:

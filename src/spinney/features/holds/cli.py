@@ -52,9 +52,7 @@ class ScopeOptions(VerbOptions):
     """
 
     queue: Annotated[str | None, option(help_="All jobs in this queue.", complete=completion.queues)] = None
-    type_: Annotated[
-        str | None, option("--type", help_="All jobs of this type.", complete=completion.types)
-    ] = None
+    type: Annotated[str | None, option(help_="All jobs of this type.", complete=completion.types)] = None
     collection: Annotated[
         str | None, option(help_="All jobs of this collection.", complete=completion.collections)
     ] = None
@@ -77,7 +75,7 @@ class ScopeOptions(VerbOptions):
         """Return the scopes that are named, each with its name."""
         named = (
             (Scope.QUEUE, self.queue),
-            (Scope.TYPE, self.type_),
+            (Scope.TYPE, self.type),
             (Scope.COLLECTION, self.collection),
             (Scope.SUBMITTER, self.submitter),
             (Scope.TREE, self.tree),
@@ -91,7 +89,7 @@ class ScopeOptions(VerbOptions):
         ``holds``: the values of ``--hold``. Raises UsageError for holds as a whole together with a filter, and for
         ``--json`` without single jobs.
         """
-        no_scope = replace(self, queue=None, type_=None, collection=None, submitter=None)
+        no_scope = replace(self, queue=None, type=None, collection=None, submitter=None)
         has_filter = no_scope.has_any or self.each
         if has_filter and (holds or self.all_ or self.tree is not None):
             raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
