@@ -1,46 +1,18 @@
 """Options that several commands share, declared once as the fields of a dataclass.
 
     @with_option_groups
-    def retry(jobs: JobsArgument, filter_options: FilterOptions, reason: ReasonOption = None) -> None: ...
+    def list_jobs(filter_options: FilterOptions, json: JsonOption = False) -> None: ...
 
-Typer sees every field of ``FilterOptions`` as an option of ``retry``; the command gets one ``FilterOptions``. A
-subclass that declares a field anew declares the option anew, or takes it out with ``None`` as its annotation.
-
-``ChangeOptions`` are the options of most commands that change something.
+Typer sees every field of ``FilterOptions`` as an option of the command; the command gets one ``FilterOptions``. A
+subclass that declares a field anew declares the option anew. Each field has a default.
 """
 
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
-
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
-from spinney.terminal.connection import open_commands, perform
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs, Returns
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChangeOptions:
-    """The options of a command that changes something and prints what became of it."""
-
-    reason: ReasonOption = None
-    json: JsonOption = False
-    by: ByOption = None
-    store: StoreOption = None
-
-    def open_commands(self) -> "AbstractContextManager[Performs]":
-        """Open what performs the change, in the name and on the store of the options."""
-        return open_commands(self.store, self.by)
-
-    def perform(self, command: "Returns[T]") -> T:
-        """Perform the change, and return its answer."""
-        return perform(command, self.store, self.by)
+from inspect import Parameter
+from typing import Any, get_type_hints
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,10 +30,10 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             words[name] = group(**{option.name: words.pop(option.name) for option in options[name]})
         command(**words)
 
-    parameters: list[inspect.Parameter] = []
+    parameters: list[Parameter] = []
     for parameter in signature.parameters.values():
         expanded = options.get(parameter.name, [parameter])
-        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in expanded]
+        parameters += [p.replace(kind=Parameter.KEYWORD_ONLY) for p in expanded]
     twice = [p.name for p in parameters if [q.name for q in parameters].count(p.name) > 1]
     if twice:
         raise TypeError(f"{command.__name__} has more than one option {twice[0]!r}")
@@ -70,16 +42,9 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def _options(group: Any) -> list[inspect.Parameter]:
+def _options(group: Any) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
-        inspect.Parameter(
-            f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=hints[f.name]
-        )
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
         for f in fields(group)
-        if hints[f.name] is not type(None)
     ]
-
-
-def _default(of: Field[Any]) -> Any:
-    return inspect.Parameter.empty if of.default is MISSING else of.default

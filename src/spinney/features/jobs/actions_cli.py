@@ -7,6 +7,7 @@ queues and types.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,13 +23,21 @@ from spinney.terminal.option_groups import with_option_groups
 if TYPE_CHECKING:
     from spinney.features.bulk.commands import CanaryFields
 
-STOP_AT = "5%"
+STOP_AT = 0.05
 """The share of failures among the canary's jobs at which the others are not opened, unless ``--stop-at`` says
 otherwise."""
-FromOption = Annotated[
-    str | None,
-    option("--from", metavar="STAGE", help_="Restart from this stage.", complete=completion.stages),
-]
+
+
+def _share(text: str) -> float:
+    """Return a share of 0 to 1 that was written as ``5%`` or ``0.05``. Raises UsageError."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise UsageError(f"--stop-at {text!r:.80} is no share; write it as 5% or 0.05")
+    return share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +49,10 @@ class RetryOptions(VerbOptions):
         option("--in-queue", help_="Only in this queue.", complete=completion.queues),
     ] = None
     """Takes the place of ``--queue`` of other filters."""
-    stage_from: FromOption = None
+    stage_from: Annotated[
+        str | None,
+        option("--from", metavar="STAGE", help_="Restart from this stage.", complete=completion.stages),
+    ] = None
     into: Annotated[
         str | None,
         option(
@@ -59,25 +71,24 @@ class RetryOptions(VerbOptions):
     canary: Annotated[
         int | None,
         option(
-            "--canary",
             metavar="N",
             min=1,
             help_="Retry this many jobs first, and the others only while the failures stay below --stop-at.",
         ),
     ] = None
     stop_at: Annotated[
-        str | None,
+        float | None,
         option(
-            "--stop-at",
             metavar="SHARE",
-            help_=f"With --canary: the share of failures at which to stop (default: {STOP_AT}).",
+            parser=_share,
+            help_=f"With --canary: the share of failures at which to stop (default: {STOP_AT:.0%}).",
         ),
     ] = None
     canary_wait: Annotated[
-        str | None,
+        float | None,
         option(
-            "--canary-wait",
             metavar="SPAN",
+            parser=partial(durations.seconds, where="--canary-wait"),
             help_="With --canary: give up when the first jobs have not settled after this time, for example 2h "
             "(default: wait as long as they run).",
         ),
@@ -107,8 +118,8 @@ class RetryOptions(VerbOptions):
             return None
         from spinney.features.bulk.commands import CanaryFields
 
-        patience_s = durations.optional(self.canary_wait, "--canary-wait")
-        return CanaryFields(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
+        stop_at = STOP_AT if self.stop_at is None else self.stop_at
+        return CanaryFields(first=self.canary, stop_at=stop_at, patience_s=self.canary_wait)
 
 
 app = typer.Typer()
@@ -173,15 +184,3 @@ def delete(jobs: SomeJobsArgument = None, *, options: VerbOptions) -> None:
     """Delete settled or held jobs with all below them and with their folders. A filter without states selects settled
     jobs."""
     run_verb(Verb.DELETE, jobs, options)
-
-
-def _share(text: str) -> float:
-    """Return a share of 0 to 1 that was written as ``5%`` or ``0.05``. Raises UsageError."""
-    number, percent, rest = text.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if rest or not 0 <= share <= 1:
-        raise UsageError(f"--stop-at {text!r:.80} is no share; write it as 5% or 0.05")
-    return share

@@ -21,9 +21,8 @@ from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import argument
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
-from spinney.terminal.option_groups import ChangeOptions, with_option_groups
 from spinney.terminal.progress_line import ProgressLine
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ app = typer.Typer()
 
 
 @app.command()
-@with_option_groups
 def keep(
     type_: Annotated[
         str | None, argument("[TYPE", "A job type, or '*' (in quotes) for all types.", completion.types)
@@ -64,8 +62,10 @@ def keep(
             "--sweep", help="Remove expired jobs now, by this host's clock, which is trusted from then on."
         ),
     ] = False,
-    *,
-    options: ChangeOptions,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
 ) -> None:
     """Show or set how long settled jobs are kept (default: for ever).
 
@@ -74,22 +74,22 @@ def keep(
     hour.
     """
     if type_ is not None and state is not None and time_ is not None:
-        with options.open_commands() as performer:
-            _set(performer, type_, state, time_, options.reason, json=options.json)
+        with open_commands(store, by) as performer:
+            _set(performer, type_, state, time_, reason, json=json)
     elif type_ is not None:
         raise UsageError(
             "the command needs a type, a state and a time: spinney keep resize completed 30d; "
             "'spinney keep' alone shows the rules in force"
         )
     elif not sweep:
-        _show(options.store, json=options.json)
+        _show(store, json=json)
     if sweep:
-        if endpoint.server(options.store):
+        if endpoint.server(store):
             raise UsageError(
                 "--sweep works directly on a store, not through a server; a node removes expired jobs within the hour"
             )
-        with open_control(options.store, options.by) as control:
-            _sweep(control, options.store, json=options.json)
+        with open_control(store, by) as control:
+            _sweep(control, store, json=json)
 
 
 def _show(store: str | None, *, json: bool) -> None:
