@@ -115,9 +115,9 @@ def deaf_to_wishes() -> Iterator[type[SimStore]]:
     """The next stage is kept in its slot although the job is to be cancelled."""
     keep = next_stages.keep
 
-    def keep_anyway(*args: Any) -> Lease | None:
+    def keep_anyway(*args: Any, **options: Any) -> Lease | None:
         with mock.patch.object(placement, "cancel_reason", return_value=None):
-            return keep(*args)
+            return keep(*args, **options)
 
     with mock.patch.object(next_stages, "keep", keep_anyway):
         yield SimStore

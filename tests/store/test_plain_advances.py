@@ -1,6 +1,6 @@
-"""Jobs of a large flush that go to their next stages: set statements leave the rows that one record each leaves."""
+"""Plain jobs that go to their next stages: set statements leave the rows that one record each leaves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +14,14 @@ from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec, StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.record import plain_advances
+from spinney.store.sql.record.plain_completions import Ended
+from spinney.store.sql.transitions.cascades import Cascade
 
 NOW = 1_700_000_000_000_000
 SLOTS = 60
 TABLES = (
     "jobs",
     "attempts",
-    "leases",
     "inactive_jobs",
     "children_left",
     "serial_order",
@@ -31,7 +32,12 @@ READY = (
     "select l.queue, l.type, l.stage, l.home, r.priority, r.share, r.position, r.job_id "
     "from ready r join lanes l on l.id = r.lane"
 )
-"""Lanes are compared by their names: their numbers depend on the order in which they were created."""
+LEASES = (
+    "select l.queue, l.type, l.stage, l.home, x.job_id, x.node_id, x.slot, x.share, x.attempt, x.parent_id, x.plain, "
+    "x.claimed_us from leases x join lanes l on l.id = x.lane"
+)
+"""Lanes are compared by their names: their numbers depend on the order in which they were created, as those of leases
+do."""
 TYPES = (
     TypeSpec(name="plain", stages=(StageSpec(name="a"), StageSpec(name="b"), StageSpec(name="c"))),
     TypeSpec(name="elsewhere", stages=(StageSpec(name="a"), StageSpec(name="b", queue="narrow"))),
@@ -171,30 +177,65 @@ def test_a_large_flush_leaves_what_single_records_leave(
     place: str,
     change: Callable[[SqlStore, list[Lease], list[Record]], None],
 ) -> None:
+    rows, advanced = _both_ways(tmp_path, monkeypatch, place, change, slice(None), keep=False)
+
+    assert rows[1] == rows[0]
+    assert advanced >= 10
+
+
+@pytest.mark.parametrize("place", ["file", "server"])
+@pytest.mark.parametrize("change", [_nothing, _holds, _moved, _earlier_attempts, _needs, _serial_by_now])
+def test_jobs_that_keep_their_slots_have_the_same_leases(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    change: Callable[[SqlStore, list[Lease], list[Record]], None],
+) -> None:
+    some = slice(0, plain_advances.KEPT_MOST)
+    rows, advanced = _both_ways(tmp_path, monkeypatch, place, change, some, keep=True)
+
+    assert rows[1] == rows[0]
+    assert advanced >= 4
+    assert rows[1]["leased"]
+
+
+def _both_ways(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    change: Callable[[SqlStore, list[Lease], list[Record]], None],
+    some: slice,
+    *,
+    keep: bool,
+) -> tuple[list[dict[str, list[Any]]], int]:
+    """Record attempts of the same jobs one by one and by set statements. Return the rows that each way leaves, and how
+    many jobs have advanced by set statements. ``keep``: the node would continue the jobs in their slots."""
     rows: list[dict[str, list[Any]]] = []
     advanced: list[int] = []
     advance = plain_advances.advance
 
-    def counting(*args: Any) -> Any:
-        remaining = advance(*args)
-        advanced.append(len(args[1]) - len(remaining))
-        return remaining
+    def counting(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> Any:
+        remaining, kept = advance(cascade, passed, keep=keep)
+        advanced.append(len(passed) - len(remaining))
+        return remaining, kept
 
     monkeypatch.setattr(plain_advances, "advance", counting)
-    for least in (10_000, 1):
-        monkeypatch.setattr(plain_advances, "LEAST", least)
-        url = new_store_on_server() if place == "server" else new_store(tmp_path / f"{least}.db")
-        with _claimed(url) as (store, leases, _):
+    is_inner = plain_advances.is_inner
+    for by_sets in (False, True):
+        monkeypatch.setattr(plain_advances, "is_inner", is_inner if by_sets else lambda registry, lane: False)
+        url = new_store_on_server() if place == "server" else new_store(tmp_path / f"{by_sets}.db")
+        with _claimed(url) as (store, leases, node):
             records = _passed(leases)
             change(store, leases, records)
+            records = [record._replace(keep=keep) for record in records][some]
+            request = ClaimRequest(node_id=node, slots=[], lanes=LANES) if keep else None
 
-            refused = store.flush_and_claim(records, None, now_us=NOW + 50).refused
+            result = store.flush_and_claim(records, request, now_us=NOW + 50)
 
             with store.database.look() as tx:
                 selects = [f"select * from {table}" for table in TABLES]
-                tables = {sql: sorted(tx.all(sql), key=repr) for sql in (*selects, READY)}
-            rows.append(tables | {"refused": [record.fence for record in refused]})
-
-    assert rows[1] == rows[0]
-    assert advanced, "no job has advanced by set statements"
-    assert sum(advanced) >= 10
+                tables = {sql: sorted(tx.all(sql), key=repr) for sql in (*selects, READY, LEASES)}
+            leased = sorted(lease._replace(fence=0) for lease in result.leases)
+            refused = [record.fence for record in result.refused]
+            rows.append(tables | {"refused": refused, "leased": leased})
+    return rows, sum(advanced)

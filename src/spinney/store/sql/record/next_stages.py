@@ -17,13 +17,13 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 def keep(
-    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest
+    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest, *, plain: bool
 ) -> Lease | None:
     """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``.
 
     The caller has deleted the lease of the last stage and recorded its attempt, and all others of the flush. The job is
     in no serial tree. Apart from a new lane, nothing is written before the rules were checked; the locks of the next
-    stage are taken last, all or none."""
+    stage are taken last, all or none. ``plain``: the job has no needs, no children and no cancel request."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -32,7 +32,8 @@ def keep(
         or after is None
         or before.isolation != after.isolation
         or effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent) != row.queue
-        or _must_stop(cascade, row)
+        or hold_coverage.first(cascade.tx, cascade.registry.holds, row, row.queue) is not None
+        or (not plain and _must_stop(cascade, row))
     ):
         return None
     lane_id = cascade.registry.lane(
@@ -50,9 +51,8 @@ def _must_stop(cascade: Cascade, row: Row) -> bool:
         return True
     if placement.bad_child(tx, row.id) is not None and registry.types[row.type].children == "completed":
         return True
-    if placement.needs_left(tx, row.id) != (False, None):
-        return True  # a needed job was opened again since the claim
-    return hold_coverage.first(tx, registry.holds, row, row.queue) is not None
+    # A needed job may have been opened again since the claim.
+    return placement.needs_left(tx, row.id) != (False, None)
 
 
 def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> bool:
@@ -93,7 +93,9 @@ def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: H
     """Write the lease of the next stage with a new fence, and return it. It is the stage's first attempt."""
     tx = cascade.tx
     fence = tx.take("fence")
-    tx.run("update jobs set stage = ? where id = ?", (stage.name, row.id))
+    ((params, trace),) = tx.all(
+        "update jobs set stage = ? where id = ? returning params, trace", (stage.name, row.id)
+    )
     tx.run(
         "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
         "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
@@ -111,7 +113,6 @@ def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: H
     )
     if stage.locks:
         locks.fence_claimed(tx, row.id, fence)
-    params, trace = tx.one("select params, trace from jobs where id = ?", (row.id,))
     return Lease(
         row.id, fence, lease.slot, row.type, stage.name, 1, params, row.parent_id, row.root_id, trace
     )

@@ -1,10 +1,10 @@
 """Advance of plain jobs: their stage has passed, another one follows, and nothing else concerns them.
 
-Recording such an attempt takes some twenty statements, which is little beside most stages. But a flush of hundreds of
-quick stages would keep other writers waiting for a tenth of a second, and on a server for longer. So the jobs of a
-large flush advance by set statements, and go through ``ready``; those of a small one may keep their slots
-(``next_stages``). Otherwise both ways leave the same rows, except where a failure of the same flush makes a hold: the
-sweep holds jobs that went into ``ready`` before it."""
+They advance by set statements, a third of the statements that one record needs: on a server each is an exchange of
+messages, and hundreds of quick stages would keep other writers waiting for a tenth of a second. They go through
+``ready``, except that those of a small flush may keep their slots (``next_stages``). Recording them one by one leaves
+the same rows, except where a failure of the same flush makes a hold: the sweep holds jobs that went into ``ready``
+before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.sql.connection.database import RowChange, Tx, list_text
-from spinney.store.sql.record.plain_completions import Ended
+from spinney.store.sql.record.plain_completions import Ended, LeaseRow
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
-LEAST = 10
-"""The least number of jobs that advance by set statements. Two jobs need as many statements one by one, but then a job
-may keep its slot."""
+KEPT_MOST = 9
+"""In a flush of more jobs none keeps its slot, which takes some statements for each. A claim in the same transaction
+fills the slots at once."""
 
 _JOB = (
     "id",
@@ -56,9 +56,16 @@ def is_inner(registry: Registry, lane: Lane) -> bool:
     )
 
 
-def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
-    """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages. Return
-    those of which nothing was written, because more concerns their jobs: needs, a hold, another queue, a serial order.
+Kept = tuple[LeaseRow, str]
+"""The former lease of a job that may keep its slot, and its next stage."""
+
+
+def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[list[Ended], list[Kept]]:
+    """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages.
+
+    Return two lists: those of which nothing was written, because more concerns their jobs (needs, a hold, another
+    queue, a serial order); and those that are neither claimable nor leased, because the node would continue them in
+    their slots (``Record.keep``). ``keep``: whether a job may, as far as the flush is concerned.
 
     The caller knows that the jobs are plain: they have no locks, no place in a serial order, no children that are open
     or have failed, and no spawned jobs to publish; no job needs them, and nobody has cancelled anything."""
@@ -87,9 +94,13 @@ def advance(cascade: Cascade, passed: Sequence[Ended]) -> list[Ended]:
             others.append(entry)
         else:
             advancing.setdefault((lease[4], stage), []).append(entry)
+    kept: list[Kept] = []
+    keep = keep and len(passed) <= KEPT_MOST
     for (lane_id, stage), entries in advancing.items():
-        _write(tx, registry, lane_id, stage, entries)
-    return others
+        _write(tx, registry.lanes[lane_id], stage, entries)
+        kept += [(lease, stage) for record, lease in entries if keep and record.keep]
+        _enter(tx, registry, registry.lanes[lane_id], stage, [e for e in entries if not (keep and e[0].keep)])
+    return others, kept
 
 
 def _in_serial_trees(tx: Tx, registry: Registry, passed: Sequence[Ended]) -> list[int]:
@@ -136,17 +147,19 @@ def _next(
     return after
 
 
-def _write(tx: Tx, registry: Registry, lane_id: int, stage: str, entries: Sequence[Ended]) -> None:
-    """Move jobs of one lane, which all have ``stage`` as their next one."""
-    lane = registry.lanes[lane_id]
+def _write(tx: Tx, lane: Lane, stage: str, entries: Sequence[Ended]) -> None:
+    """Record attempts in one lane, whose jobs all have ``stage`` as their next one, and take their leases away."""
     tx.insert(
         "attempts",
         "job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result",
         [(r[0], r[1], lane.stage, h[5], Outcome.OK, h[2], r[3], r[4], r[5]) for r, h in entries],
     )
     tx.change(_ADVANCED, [(stage, r[3], h[2], r[0]) for r, h in entries])
-    listed = list_text([r[0] for r, _ in entries])
-    tx.delete_listed("leases", "job_id", listed)
+    tx.delete_listed("leases", "job_id", list_text([r[0] for r, _ in entries]))
+
+
+def _enter(tx: Tx, registry: Registry, lane: Lane, stage: str, entries: Sequence[Ended]) -> None:
+    """Make jobs that were in this lane claimable for ``stage``."""
     by_home: dict[int, list[int]] = {}
     for record, lease in entries:
         by_home.setdefault(registry.homes.of(tx, lease[2]), []).append(record[0])

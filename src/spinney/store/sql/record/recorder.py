@@ -53,8 +53,8 @@ class Recorder:
         self.cascade, self.draw = cascade, draw
         self.refused: list[Record] = []
         self.kept_leases: list[Lease] = []
-        self._may_stay: list[tuple[Row, str, HeldLease]] = []
-        """Jobs that the node would continue in their slots, with their next stages."""
+        self._may_stay: list[tuple[Row, str, HeldLease, bool]] = []
+        """Jobs that the node would continue in their slots, with their next stages, and whether they are plain."""
         self._causes: dict[str, Cause] = {}
         """The causes of jobs that this flush fails, by fingerprint."""
 
@@ -92,9 +92,14 @@ class Recorder:
             self._complete_plain(plain)
         if returned:
             self._return_plain(returned)
-        remaining = advancing
-        if len(advancing) >= plain_advances.LEAST:
-            remaining = plain_advances.advance(self.cascade, advancing)
+        remaining: list[tuple[Record, LeaseRow]] = []
+        if advancing:
+            keep = claim_request is not None
+            remaining, staying = plain_advances.advance(self.cascade, advancing, keep=keep)
+            for held_row, stage in staying:
+                row = job_rows.find(self.tx, held_row[0])
+                row = row._replace(stage=self.registry.lanes[held_row[4]].stage)  # which has passed
+                self._may_stay.append((row, stage, HeldLease(*held_row), True))
         one_by_one = {r.fence: h for r, h in others} | {r.fence: HeldLease(*h) for r, h in remaining}
         watched = {lane.id for lane in lanes if circuit_breaker.watches(self.registry, lane.type, lane.stage)}
         passed = {r[1]: h[4] for r, h in plain + advancing if h[4] in watched} if watched else {}
@@ -102,8 +107,10 @@ class Recorder:
             self._in_order(records, one_by_one, passed, claim_request)
         if self._may_stay and claim_request is not None:
             self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
-            for row, stage, held_lease in self._may_stay:
-                lease_kept = next_stages.keep(self.cascade, row, stage, held_lease, claim_request)
+            for row, stage, held_lease, is_plain in self._may_stay:
+                lease_kept = next_stages.keep(
+                    self.cascade, row, stage, held_lease, claim_request, plain=is_plain
+                )
                 if lease_kept is not None:
                     self.kept_leases.append(lease_kept)
                 else:
@@ -315,7 +322,7 @@ class Recorder:
             and claim_request is not None
             and not placement.is_serial(tx, self.registry, row)
         ):
-            self._may_stay.append((row, stage, lease))
+            self._may_stay.append((row, stage, lease, False))
             return
         c.proceed(row, leased=True)
 
