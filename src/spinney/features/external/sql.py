@@ -28,12 +28,20 @@ from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import SqlPart
 
-_WISHED = (
-    "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
-    "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/'))"
+_LEASES = RowMap(
+    ExternalLease,
+    "leases l join jobs on jobs.id = l.job_id join lanes on lanes.id = l.lane",
+    columns={
+        "type": "lanes.type",
+        "stage": "lanes.stage",
+        "running_us": "coalesce(l.running_us, l.claimed_us)",
+        # The earliest cancel request for the job, or for a tree that has it: the lineages of the jobs below a job lie
+        # between its own with "." and with "/" appended.
+        "cancel_requested_us": "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
+        "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/'))",
+    },
+    prefix="l.",
 )
-"""Selects the time of the earliest cancel request for the job of a lease (``l``), or for a tree that has the
-job (``jobs``): the lineages of the jobs below a job lie between its own with "." and with "/" appended."""
 
 
 class SqlExternalWorkers(SqlPart):
@@ -160,24 +168,7 @@ class SqlExternalWorkers(SqlPart):
     def leases(self, node_id: int) -> Sequence[ExternalLease]:
         """Return the leases that an external worker has, ordered by their fences."""
         with self._session.look() as tx:
-            rows = tx.all(
-                f"select l.job_id, l.fence, l.slot, l.lane, coalesce(l.running_us, l.claimed_us), {_WISHED} "
-                "from leases l join jobs on jobs.id = l.job_id where l.node_id = ? order by l.fence",
-                (node_id,),
-            )
-            lanes = self._session.registry.lanes
-            return [
-                ExternalLease(
-                    job_id=job_id,
-                    fence=fence,
-                    slot=slot,
-                    type=lanes[lane].type,
-                    stage=lanes[lane].stage,
-                    running_us=running_us,
-                    cancel_requested_us=cancel_requested_us,
-                )
-                for job_id, fence, slot, lane, running_us, cancel_requested_us in rows
-            ]
+            return _LEASES.all(tx, "where l.node_id = ? order by l.fence", (node_id,))
 
     def last_fence(self) -> int:
         """Return the highest fence that was ever given to a lease of any node or external worker."""

@@ -48,10 +48,15 @@ class RowMap(Generic[T]):
 
     def read(self, row: Sequence[Any]) -> T:
         """Return the value of a row that begins with ``columns``."""
+        return self._kind(**self._fields(row))
+
+    def _fields(self, row: Sequence[Any]) -> dict[str, Any]:
         values = zip(self._decoders, row, strict=False)
-        return self._kind(
-            **{name: decode(value) if decode is not None else value for (name, decode), value in values}
-        )
+        return {name: decode(value) if decode is not None else value for (name, decode), value in values}
+
+    def fields(self, tx: Tx, rest: str, args: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return the fields of these rows by name, for values of which some depend on others."""
+        return [self._fields(row) for row in tx.all(self._select + rest, args)]
 
     def all(self, tx: Tx, rest: str = "", args: Sequence[Any] = ()) -> list[T]:
         """Return the rows that ``rest`` of the statement selects: its conditions, order and limit."""

@@ -8,78 +8,45 @@ row of it is damaged."""
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.lineage import ancestors, subtree
 from spinney.model.outcomes import Outcome
-from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, json_value, of_job
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries, state_counts
 from spinney.store.sql.records import RowMap
 from spinney.store.sql.registry.job_rows import VISIBLE
 
-
-class _Row(NamedTuple):
-    """The columns of ``_SELECT``, in its order."""
-
-    id: int
-    type: str
-    stage: str
-    state: str
-    queue: str
-    priority: int
-    share: int
-    share_name: str | None
-    collection: str | None
-    submitter: str | None
-    key: str | None
-    parent_id: int | None
-    root_id: int
-    lineage: str
-    params: str
-    created_us: int
-    started_us: int | None
-    settled_us: int | None
-    attempts: int
-    interruptions: int
-    warnings: int
-    code: int | None
-    trace: str | None
-    fence: int | None
-    running_us: int | None
-    node: str | None
-    waits_for: str | None
-    wake_us: int | None
-    reason: str | None
-    progress: float | None
-    progress_message: str | None
-    last_message: str | None
-
-
-_FROM_ELSEWHERE = {
-    "share_name": "(select name from shares where shares.id = -jobs.share)",
-    "fence": "l.fence",
-    "running_us": "l.running_us",
-    "node": "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id))",
-    "waits_for": "p.waits_for",
-    "wake_us": "p.wake_us",
-    "reason": "p.reason",
-    "progress": "g.fraction",
-    "progress_message": "g.message",
-    # The message of the last attempt, read from the table, because the view would scan all jobs.
-    "last_message": "case when jobs.final_fence is null then "
-    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end",
-}
-"""The columns that are not of the table ``jobs``."""
-_SELECT = (
-    f"select {', '.join(_FROM_ELSEWHERE.get(name, f'jobs.{name}') for name in _Row._fields)} "
-    "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
-    "left join progress g on g.job_id = jobs.id "
+_JOBS = RowMap(
+    Job,
+    "jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
+    "left join progress g on g.job_id = jobs.id",
+    columns={
+        "stage": "case when jobs.state <> 'completed' then jobs.stage end",
+        "state": "case when l.job_id is null then jobs.state when l.running_us is null then 'claimed' "
+        "else 'running' end",
+        "share": "coalesce((select name from shares where shares.id = -jobs.share), cast(jobs.share as text))",
+        "started_us": "coalesce(jobs.started_us, l.running_us)",
+        "wake_us": "p.wake_us",
+        # That of a completed job is the message of its last attempt, read from the table, because the view would scan
+        # all jobs.
+        "message": "coalesce(nullif(p.reason, ''), case when jobs.state = 'completed' and jobs.final_fence is null "
+        "then (select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end)",
+        "waits_for": "case when jobs.state in ('waiting', 'held') then p.waits_for end",
+        "failed_because": "case when jobs.state = 'failed' then p.waits_for end",
+        "node": "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id))",
+        "fence": "l.fence",
+        "progress": "g.fraction",
+        "progress_message": "g.message",
+    },
+    prefix="jobs.",
+    omit=("cancelling", "subject"),
 )
+"""Jobs with their parameters as JSON text, and without what cancel requests say of them; see ``_jobs``."""
 
 
 class SqlJobQueries:
@@ -177,51 +144,20 @@ def _find(tx: Tx, job_id: int) -> Job:
 def _jobs(tx: Tx, rest: str, args: Sequence[Any]) -> list[Job]:
     """Return the jobs that ``rest`` of the statement selects: its conditions, order and limit. All cancel requests are
     read at once: there are few at any time, and each is to be found for all jobs below it."""
-    rows = tx.all(f"{_SELECT} {rest}", args)
+    rows = _JOBS.fields(tx, rest, args)
     cancel_requests = dict(tx.all("select job_id, tree from cancel_requests"))
-    return [_job(_Row._make(row), cancel_requests) for row in rows]
+    return [_job(fields, cancel_requests) for fields in rows]
 
 
-def _job(row: _Row, cancel_requests: Mapping[int, bool]) -> Job:
-    state = State(row.state)
-    if row.fence is not None:
-        state = State.CLAIMED if row.running_us is None else State.RUNNING
-    cancelling = bool(cancel_requests) and (
-        row.id in cancel_requests or any(map(cancel_requests.get, ancestors(row.lineage)))
+def _job(fields: dict[str, Any], cancel_requests: Mapping[int, bool]) -> Job:
+    job_id = fields["id"]
+    fields["params"] = json_object(fields["params"], of_job(job_id))
+    fields["cancelling"] = (
+        bool(cancel_requests)
+        and fields["settled_us"] is None
+        and (job_id in cancel_requests or any(map(cancel_requests.get, ancestors(fields["lineage"]))))
     )
-    return Job(
-        id=row.id,
-        type=row.type,
-        stage=None if state is State.COMPLETED else row.stage,
-        state=state,
-        queue=row.queue,
-        priority=row.priority,
-        share=row.share_name or str(row.share),
-        collection=row.collection,
-        submitter=row.submitter,
-        key=row.key,
-        parent_id=row.parent_id,
-        root_id=row.root_id,
-        lineage=row.lineage,
-        params=json_object(row.params, of_job(row.id)),
-        created_us=row.created_us,
-        started_us=row.started_us or row.running_us,
-        settled_us=row.settled_us,
-        wake_us=row.wake_us,
-        attempts=row.attempts,
-        interruptions=row.interruptions,
-        warnings=row.warnings,
-        code=row.code,
-        message=row.reason or (row.last_message if state is State.COMPLETED else None),
-        waits_for=row.waits_for if state in (State.WAITING, State.HELD) else None,
-        failed_because=row.waits_for if state is State.FAILED else None,
-        cancelling=cancelling and row.settled_us is None,
-        node=row.node,
-        fence=row.fence,
-        progress=row.progress,
-        progress_message=row.progress_message,
-        trace=row.trace,
-    )
+    return Job(**fields)
 
 
 _NODE = "(select name from nodes where nodes.id = node_id)"
