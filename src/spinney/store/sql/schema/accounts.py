@@ -4,13 +4,12 @@ Columns that end in ``_us`` are times in microseconds since 1970 UTC (``Id`` is 
 digests only, except the keys with which servers sign.
 """
 
-from sqlalchemy import Column, Index, Integer, Table, text
+from sqlalchemy import Column, Index, Integer, text
 
-from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
+from spinney.store.sql.schema.columns import Chars, Flag, Id, table, where
 
-users = Table(
+users = table(
     "users",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("rights", Chars, nullable=False),
     Column("password", Chars),
@@ -23,9 +22,8 @@ users = Table(
 password; null: the user cannot sign in with a password. ``password_us``: when it was set. ``by``: who created the
 user."""
 
-tokens = Table(
+tokens = table(
     "tokens",
-    metadata,
     Column("id", Chars, primary_key=True),
     Column("owner", Chars, nullable=False),
     Column("name", Chars, nullable=False),
@@ -43,9 +41,8 @@ tokens = Table(
 """API tokens. ``owner``: the user for whom it acts; empty: it is a machine's, with rights of its own. ``digest``:
 SHA-256 of the token's secret, which is not stored. ``used_us``: when it was last used."""
 
-sessions = Table(
+sessions = table(
     "sessions",
-    metadata,
     Column("digest", Chars, primary_key=True),
     Column("user_name", Chars, nullable=False),
     Column("created_us", Id, nullable=False),
@@ -61,9 +58,8 @@ sessions = Table(
 there was no request for ``idle_us`` (a duration) after ``seen_us``. ``address``, ``agent``: of the browser that signed
 in."""
 
-login_failures = Table(
+login_failures = table(
     "login_failures",
-    metadata,
     Column("whose", Chars, primary_key=True),
     Column("failures", Integer, nullable=False),
     Column("last_us", Id, nullable=False),
@@ -73,9 +69,8 @@ login_failures = Table(
 client's address. A name is hashed and recorded even if no user has it, because people type passwords into that field by
 mistake. Rows are kept for a day after the last failure."""
 
-invites = Table(
+invites = table(
     "invites",
-    metadata,
     Column("user_name", Chars, primary_key=True),
     Column("digest", Chars, nullable=False),
     Column("ends_us", Id, nullable=False),
@@ -84,18 +79,16 @@ invites = Table(
 """Links with which a user sets a password; each works once. ``user_name``: the user; empty: the link creates the first
 admin. ``digest``: SHA-256 of the secret in the link. ``by``: who made it."""
 
-server_secrets = Table(
+server_secrets = table(
     "server_secrets",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("value", Chars, nullable=False),
     Column("made_us", Id, nullable=False),
 )
 """The keys with which all servers of this store sign; each is 32 random bytes in hexadecimal."""
 
-idempotency = Table(
+idempotency = table(
     "idempotency",
-    metadata,
     Column("owner", Chars, primary_key=True),
     Column("key", Chars, primary_key=True),
     Column("digest", Chars, nullable=False),
@@ -112,9 +105,8 @@ chose. ``digest``: of the request, since another request must not use the same k
 put on hold. ``done`` is 0 while the jobs of a large submission are still being written, in steps, under the ``staging``
 row of ``first_id``. Rows are kept for a day."""
 
-saved_filters = Table(
+saved_filters = table(
     "saved_filters",
-    metadata,
     Column("owner", Chars, primary_key=True),
     Column("name", Chars, primary_key=True),
     Column("query", Chars, nullable=False),

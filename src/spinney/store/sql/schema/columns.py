@@ -6,7 +6,7 @@ copy of a store; the store's own statements are written by hand."""
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Integer, MetaData, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, SmallInteger, Table, Text, text
 
 metadata = MetaData()
 Id = BigInteger().with_variant(Integer, "sqlite")
@@ -20,3 +20,8 @@ def where(condition: str) -> dict[str, Any]:
     """Return the arguments of a partial index, for both dialects. A query uses such an index only when it
     repeats the condition."""
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
+
+
+def table(name: str, *columns: "Column[Any] | Index", **options: Any) -> Table:
+    """Return a table, entered in the catalogue. ``options``: those of a dialect."""
+    return Table(name, metadata, *columns, **options)

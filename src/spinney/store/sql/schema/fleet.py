@@ -4,13 +4,12 @@ A node writes its own row, with each heartbeat; others write it only to say that
 that have left stay, because attempts and jobs name them. Times are those of the node's own clock: no lease
 is taken away by comparing them with another clock."""
 
-from sqlalchemy import Column, Float, Integer, Table, text
+from sqlalchemy import Column, Float, Integer, text
 
-from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata
+from spinney.store.sql.schema.columns import Chars, Flag, Id, table
 
-nodes = Table(
+nodes = table(
     "nodes",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("name", Chars, nullable=False),
     Column("boot_id", Chars, nullable=False),
@@ -38,9 +37,8 @@ queues that it was started for or without; null: all. ``trouble``: why it works 
 of its jobs (see ``homes``); 0: folders are shared. ``lease_s``: its lease period, written when it joins and never
 changed; null: a node of an older schema, or an external worker, whose period is in ``external_workers``."""
 
-external_workers = Table(
+external_workers = table(
     "external_workers",
-    metadata,
     Column("node_id", Id, primary_key=True),
     Column("owner", Chars, nullable=False),
     Column("join_count", Integer, nullable=False),
@@ -51,9 +49,8 @@ external_workers = Table(
 it works. ``join_count``: how often it has joined; requests of an earlier join are refused. ``lease_s``: how long it may
 be silent. ``lanes``: the [type, stage] pairs that it runs, as JSON."""
 
-homes = Table(
+homes = table(
     "homes",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("mark", Chars, nullable=False, unique=True),
     Column("host", Chars, nullable=False),
@@ -64,9 +61,8 @@ homes = Table(
 where it was when a node last joined with it. ``gone``: an operator has released it, so that any node may run its
 jobs."""
 
-fetches = Table(
+fetches = table(
     "fetches",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("home", Id, nullable=False),
     Column("job_id", Id, nullable=False),
@@ -79,9 +75,8 @@ fetches = Table(
 """Requests for pieces of files, or for the names in a folder, to the nodes of a home, and their answers (JSON). They
 are removed after a minute; see ``spinney.features.homes.fetches_sql``."""
 
-stack_requests = Table(
+stack_requests = table(
     "stack_requests",
-    metadata,
     Column("fence", Id, primary_key=True),
     Column("job_id", Id, nullable=False),
     Column("node_id", Id, nullable=False),
@@ -90,9 +85,8 @@ stack_requests = Table(
 """Requests for the stacks of running attempts. The node deletes a row when it has written the file, or when the attempt
 has ended; the others are removed after a minute."""
 
-node_settings = Table(
+node_settings = table(
     "node_settings",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("drained", Flag, nullable=False),
     Column("slots", Integer),
@@ -103,9 +97,8 @@ node_settings = Table(
 """Operators' orders for the nodes of a name, which outlast restarts. ``drained``: claim nothing. ``slots``: the number
 of slots; null: as the node was started with."""
 
-leadership = Table(
+leadership = table(
     "leadership",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("node_id", Id),
 )

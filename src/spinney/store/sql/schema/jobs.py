@@ -6,19 +6,16 @@ completes the row in ``jobs``, or writes one in ``inactive_jobs`` (it waits, or 
 ``ready`` again for the next stage. Other tables have rows only of jobs that use them: keys, needs, children,
 locks, data, cancel requests."""
 
-from sqlalchemy import Column, Float, Index, Integer, Table, text
+from sqlalchemy import Column, Float, Index, Integer, text
 
-from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
+from spinney.store.sql.schema.columns import Chars, Flag, Id, table, where
 
-meta = Table(
-    "meta", metadata, Column("name", Chars, primary_key=True), Column("value", Chars, nullable=False)
-)
+meta = table("meta", Column("name", Chars, primary_key=True), Column("value", Chars, nullable=False))
 """Facts about the store: the token of its folder roots, whether folders are local, and the marks of
 ``schema_state``."""
 
-counters = Table(
+counters = table(
     "counters",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("value", Id, nullable=False),
     sqlite_with_rowid=False,
@@ -31,16 +28,11 @@ which of them the sweep is complete; ``hold_sweep``: when a process last did a s
 highest id of a job whose row retention has removed. ``clock_trusted``, ``clock_jumped``: two rows that
 ``spinney.store.sql.transitions.trusted_clock`` makes when it first needs them."""
 
-types = Table(
-    "types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
-)
-queues = Table(
-    "queues", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
-)
+types = table("types", Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False))
+queues = table("queues", Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False))
 """``types`` and ``queues``: what applications declare, as JSON (``TypeSpec``, ``QueueSpec``)."""
-queue_settings = Table(
+queue_settings = table(
     "queue_settings",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("settings", Chars, nullable=False),
     Column("by", Chars, nullable=False),
@@ -48,14 +40,13 @@ queue_settings = Table(
 )
 """Operators' settings of queues, which override declarations: JSON of those fields of a ``QueueSpec`` that are set."""
 
-shares = Table(
-    "shares", metadata, Column("id", Id, primary_key=True), Column("name", Chars, nullable=False, unique=True)
+shares = table(
+    "shares", Column("id", Id, primary_key=True), Column("name", Chars, nullable=False, unique=True)
 )
 """The names of shares. Other tables contain the negative id, so that it never equals the id of a root job."""
 
-lanes = Table(
+lanes = table(
     "lanes",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("queue", Chars, nullable=False),
     Column("type", Chars, nullable=False),
@@ -69,9 +60,8 @@ lanes = Table(
 time (``defer`` with ``lane=True``); then one job probes before the others go on (``probing``). ``home``: the folder
 root whose nodes may serve it; 0: all nodes."""
 
-jobs = Table(
+jobs = table(
     "jobs",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("type", Chars, nullable=False),
     Column("state", Chars, nullable=False),
@@ -122,9 +112,8 @@ the ``traceparent`` of its submission. ``final_…``: the attempt with which a p
 because this row is written anyway; the view ``history`` shows it among the others, and a retry or rerun moves it to
 ``attempts``."""
 
-ready = Table(
+ready = table(
     "ready",
-    metadata,
     Column("lane", Id, primary_key=True),
     Column("priority", Integer, primary_key=True),
     Column("share", Id, primary_key=True),
@@ -135,9 +124,8 @@ ready = Table(
 """The claimable jobs; the primary key is the order of work. ``share`` is 0 where the queue has no shares. ``position``
 is unique: a lineage, or the id with leading zeros (fifo) or counted down (lifo)."""
 
-low_watermarks = Table(
+low_watermarks = table(
     "low_watermarks",
-    metadata,
     Column("lane", Id, primary_key=True),
     Column("priority", Integer, nullable=False),
     Column("share", Id, nullable=False),
@@ -146,9 +134,8 @@ low_watermarks = Table(
 """A place of each lane in ``ready`` before which there are only dead rows; see ``registry.watermarks``. In the row of
 lane 0, ``share`` is such a fence of ``leases``."""
 
-leases = Table(
+leases = table(
     "leases",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("fence", Id, nullable=False),
     Column("node_id", Id, nullable=False),
@@ -166,9 +153,8 @@ when the job has another lease by then. ``share`` as in ``ready``. ``plain``: th
 lane has no locks, and no child of the job was opened again since. ``running_us``: when its node marked it as started;
 null: only claimed."""
 
-inactive_jobs = Table(
+inactive_jobs = table(
     "inactive_jobs",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("state", Chars, nullable=False),
     Column("since_us", Id, nullable=False),
@@ -190,9 +176,8 @@ job is to be looked at again. ``waits_for``: ``hold`` for a job that an operator
 stage held), ``lock:NAME`` for a lock; ``wants_…``: of that lock, where the amount is not 1 or a capacity was given.
 ``fingerprint``: the cause of its failure, in ``failures``."""
 
-attempts = Table(
+attempts = table(
     "attempts",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("fence", Id, primary_key=True),
     Column("stage", Chars, nullable=False),
@@ -212,9 +197,8 @@ attempts = Table(
 ``superseded``: null, it counts; 1, it does not count any more; 0, a ``finish`` of which only its own stage counts,
 because later stages are to run again."""
 
-children_left = Table(
+children_left = table(
     "children_left",
-    metadata,
     Column("parent_id", Id, primary_key=True),
     Column("bad", Flag, primary_key=True),
     Column("child_id", Id, primary_key=True),
@@ -223,9 +207,8 @@ children_left = Table(
 """Children that are open (``bad`` = 0) or have settled otherwise than completed (``bad`` = 1), by which it is decided
 whether a parent may go on."""
 
-needs = Table(
+needs = table(
     "needs",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("need_id", Id, primary_key=True),
     Index("needs_by_need", "need_id"),
@@ -233,18 +216,16 @@ needs = Table(
 )
 """The jobs (``need_id``) that must complete before a job starts."""
 
-met_needs = Table(
+met_needs = table(
     "met_needs",
-    metadata,
     Column("need_id", Id, primary_key=True),
     Column("next_id", Id, nullable=False),
 )
 """Jobs that settled or were opened again and have more dependants than one transaction updates. Those from ``next_id``
 on are still to be updated."""
 
-serial_order = Table(
+serial_order = table(
     "serial_order",
-    metadata,
     Column("root_id", Id, primary_key=True),
     Column("lineage", Chars, primary_key=True),
     Column("job_id", Id, nullable=False),
@@ -252,9 +233,8 @@ serial_order = Table(
 )
 """Runnable jobs of serial trees. Only the first of each root may run."""
 
-cancel_requests = Table(
+cancel_requests = table(
     "cancel_requests",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("lineage", Chars, nullable=False),
     Column("tree", Flag, nullable=False),
@@ -265,9 +245,8 @@ cancel_requests = Table(
 """Jobs that are to be cancelled, with all jobs below where ``tree`` is 1. A row is removed when the job has settled
 and, for a tree, no job below it is open."""
 
-locks = Table(
+locks = table(
     "locks",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("job_id", Id, primary_key=True),
     Column("fence", Id),
@@ -279,9 +258,8 @@ locks = Table(
 """The owners of locks. ``fence``: the lease with which the lock ends; null: it is kept until the job settles.
 ``amount``: how much of the lock's capacity the job has."""
 
-lock_capacities = Table(
+lock_capacities = table(
     "lock_capacities",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("declared", Id),
     Column("set_to", Id),
@@ -291,9 +269,8 @@ lock_capacities = Table(
 """Capacities of locks. ``name``: a lock, or the prefix of a family followed by ``*``. In force is ``set_to``, which the
 operator ``by`` has set, else ``declared``, by an application."""
 
-keys = Table(
+keys = table(
     "keys",
-    metadata,
     Column("scope", Id, primary_key=True),
     Column("key", Chars, primary_key=True),
     Column("job_id", Id, nullable=False),
@@ -304,9 +281,8 @@ keys = Table(
 """Deduplication keys of jobs. ``scope``: 0, or the parent among whose children the key is unique. ``forever``: the key
 stays taken after the job has settled."""
 
-data = Table(
+data = table(
     "data",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("name", Chars, primary_key=True),
     Column("value", Chars, nullable=False),
@@ -314,18 +290,16 @@ data = Table(
 )
 """The data that stages store for their job, as JSON."""
 
-progress = Table(
+progress = table(
     "progress",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("fraction", Float, nullable=False),
     Column("message", Chars),
 )
 """The last progress note of a running job."""
 
-staging = Table(
+staging = table(
     "staging",
-    metadata,
     Column("first_id", Id, primary_key=True),
     Column("last_id", Id, nullable=False),
     Column("next_id", Id, nullable=False),

@@ -4,13 +4,12 @@ Settings are rows that a command writes together with its entry in the audit. Th
 depend on (holds, streaks) are read with the registry, whose counter the command increments; the others by the
 service that carries them out."""
 
-from sqlalchemy import Column, Float, Index, Integer, Table, text
+from sqlalchemy import Column, Float, Index, Integer, text
 
-from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
+from spinney.store.sql.schema.columns import Chars, Flag, Id, table, where
 
-throughput = Table(
+throughput = table(
     "throughput",
-    metadata,
     Column("slice", Id, primary_key=True),
     Column("lane", Id, primary_key=True),
     Column("node_id", Id, primary_key=True),
@@ -21,9 +20,8 @@ throughput = Table(
 """How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed. Figures for people,
 which are kept for some minutes; nothing is decided by them."""
 
-throughput_history = Table(
+throughput_history = table(
     "throughput_history",
-    metadata,
     Column("width_s", Integer, primary_key=True),
     Column("slice", Id, primary_key=True),
     Column("lane", Id, primary_key=True),
@@ -40,9 +38,8 @@ days, of an hour for some weeks (``width_s``, in seconds). ``pending``, ``runnin
 average of the counts that were made in the slice, once a minute; null: none was made. ``wait_s``, ``run_s``: how long a
 sample of jobs waited and ran. A row of lane 0 says that the slice was recorded, though no lane may have a row in it."""
 
-deleted_folders = Table(
+deleted_folders = table(
     "deleted_folders",
-    metadata,
     Column("job_id", Id, primary_key=True),
     Column("at_us", Id, nullable=False),
     Column("home", Id, nullable=False, server_default=text("0")),
@@ -50,9 +47,8 @@ deleted_folders = Table(
 """Deleted and removed jobs whose folders may still exist. ``home``: the folder root whose nodes are to remove them; 0:
 any."""
 
-removals = Table(
+removals = table(
     "removals",
-    metadata,
     Column("root_id", Id, primary_key=True),
     Column("looked", Chars, nullable=False),
     Column("going", Flag, nullable=False),
@@ -60,9 +56,8 @@ removals = Table(
 """Trees whose retention time is over (see ``transitions.removal``). ``looked``: the lineage up to which all jobs were
 found settled; ``going``: all were, and the tree is being removed."""
 
-holds = Table(
+holds = table(
     "holds",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("scope", Chars, nullable=False),
     Column("name", Chars, nullable=False),
@@ -78,9 +73,8 @@ holds = Table(
 """Holds. ``scope``, ``name``: what it covers. ``automatic``: a circuit breaker laid it. ``swept``: all jobs that it
 covers are held, so that claims need not check each job."""
 
-failures = Table(
+failures = table(
     "failures",
-    metadata,
     Column("fingerprint", Chars, primary_key=True),
     Column("type", Chars, nullable=False),
     Column("stage", Chars, nullable=False),
@@ -92,9 +86,8 @@ failures = Table(
 """Causes of failures, by fingerprint, with the times of the first and the last failure. They are kept for 30 days after
 the last one."""
 
-streaks = Table(
+streaks = table(
     "streaks",
-    metadata,
     Column("type", Chars, primary_key=True),
     Column("stage", Chars, primary_key=True),
     Column("fingerprint", Chars, nullable=False),
@@ -105,9 +98,8 @@ streaks = Table(
 that failed so, each once; empty when an attempt of the stage has passed since. An empty row stays for a while, so that
 caches need not be refreshed each time (see ``record.circuit_breaker``)."""
 
-schedules = Table(
+schedules = table(
     "schedules",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("spec", Chars, nullable=False),
     Column("paused", Flag, nullable=False),
@@ -120,9 +112,8 @@ schedules = Table(
 """Schedules. ``next_us``: the next nominal time that was not handled yet. ``last_job_id``: its latest job.
 ``declared``: it is as an application declares it; otherwise a person created or changed it."""
 
-schedule_runs = Table(
+schedule_runs = table(
     "schedule_runs",
-    metadata,
     Column("schedule", Chars, primary_key=True),
     Column("nominal_us", Id, primary_key=True),
     Column("job_id", Id),
@@ -134,9 +125,8 @@ schedule_runs = Table(
 """The nominal times of schedules that were handled. The row is written in one transaction with its job and the
 schedule's next time, so that no time makes two jobs."""
 
-inboxes = Table(
+inboxes = table(
     "inboxes",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("spec", Chars, nullable=False),
     Column("paused", Flag, nullable=False),
@@ -148,9 +138,8 @@ inboxes = Table(
 """Inboxes. ``node_id``: the node that looks there, for as long as it is active. ``scan_us``: when somebody asked to
 have everything taken that is there, until that is done. ``problem``: what keeps files from being taken."""
 
-inbox_arrivals = Table(
+inbox_arrivals = table(
     "inbox_arrivals",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("inbox", Chars, nullable=False),
     Column("name", Chars, nullable=False),
@@ -171,9 +160,8 @@ inbox_arrivals = Table(
 """What was dropped into inboxes. The row is written in one transaction with its job, which is held until the file is in
 its folder, and only one of a name is open: so no file makes two jobs."""
 
-bridges = Table(
+bridges = table(
     "bridges",
-    metadata,
     Column("name", Chars, primary_key=True),
     Column("system", Chars, nullable=False),
     Column("owner", Chars, nullable=False),
@@ -189,9 +177,8 @@ bridges = Table(
 what tells this store's bridge from another one of that name, over there.
 ``behind``: links whose job has changed and whose entry does not say so yet."""
 
-bridge_links = Table(
+bridge_links = table(
     "bridge_links",
-    metadata,
     Column("bridge", Chars, primary_key=True),
     Column("entry", Chars, primary_key=True),
     Column("claim", Chars, nullable=False),
@@ -201,9 +188,8 @@ bridge_links = Table(
 """Entries of other systems that a bridge has claimed and that are not finished, with their jobs. ``claim`` names one
 taking of the entry. ``position``: what of the job has been passed on."""
 
-retention = Table(
+retention = table(
     "retention",
-    metadata,
     Column("type", Chars, primary_key=True),
     Column("state", Chars, primary_key=True),
     Column("keep_us", Id),
@@ -211,9 +197,8 @@ retention = Table(
 )
 """Operators' settings of how long settled jobs are kept. ``keep_us``: null: for ever."""
 
-audit = Table(
+audit = table(
     "audit",
-    metadata,
     Column("seq", Id, primary_key=True),
     Column("at_us", Id, nullable=False),
     Column("by", Chars, nullable=False),

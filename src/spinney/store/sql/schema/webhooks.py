@@ -4,13 +4,12 @@ A delivery is a row from the transaction that settles its job, so that no crash 
 A sender claims due rows for a time, sends them outside of any transaction, and records the answer. When it
 dies in between, another sends them again, so a receiver may get one twice, with the same id."""
 
-from sqlalchemy import Column, Index, Integer, Table, text
+from sqlalchemy import Column, Index, Integer, text
 
-from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
+from spinney.store.sql.schema.columns import Chars, Flag, Id, table, where
 
-webhooks = Table(
+webhooks = table(
     "webhooks",
-    metadata,
     Column("id", Id, primary_key=True),
     Column("name", Chars, nullable=False, unique=True),
     Column("spec", Chars, nullable=False),
@@ -25,9 +24,8 @@ webhooks = Table(
 deliveries. ``mark``: the random prefix of the ids of its deliveries. ``paused``: the reason why nothing is sent now;
 ``resumed_us``: when it was last resumed."""
 
-webhook_events = Table(
+webhook_events = table(
     "webhook_events",
-    metadata,
     Column("seq", Id, primary_key=True),
     Column("webhook_id", Id, nullable=False),
     Column("job_id", Id),
