@@ -10,10 +10,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from spinney.model.bridges import BridgeStatus, Link
-from spinney.model.errors import NoSuch, Refused
+from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
-from spinney.store.sql.records import RowMap
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, require_name
 from spinney.store.sql.session import SqlPart
 
 AT_WORK_S = 60
@@ -50,10 +51,8 @@ class SqlBridges(SqlPart):
         """Return what tells this store's bridge from another one of its name in the other system: random text that
         stays until the bridge is forgotten. Raises NoSuch for a bridge that has never been taken."""
         with self._session.look() as tx:
-            mark = tx.value("select mark from bridges where name = ?", (name,))
-        if mark is None:
-            raise NoSuch(f"there is no bridge {name!r}; 'spinney bridges' lists them")
-        return str(mark)
+            _require(tx, name)
+            return str(tx.value("select mark from bridges where name = ?", (name,)))
 
     def report(
         self, name: str, *, behind: int, behind_since_us: int | None, trouble: str | None, now_us: int
@@ -75,10 +74,9 @@ class SqlBridges(SqlPart):
         """Remove a bridge that no longer runs, with its links. Its jobs stay. Raises NoSuch, and Refused for one that
         has reported within ``AT_WORK_S``."""
         with self._session.write() as tx:
-            seen_us = tx.value("select seen_us from bridges where name = ?", (name,))
-            if seen_us is None:
-                raise NoSuch(f"there is no bridge {name!r}; 'spinney bridges' lists them")
-            if now_us - int(seen_us) < AT_WORK_S * 1_000_000:
+            _require(tx, name)
+            seen_us: int = tx.value("select seen_us from bridges where name = ?", (name,))
+            if now_us - seen_us < AT_WORK_S * 1_000_000:
                 raise Refused(
                     f"the bridge {name!r} has just reported; end it, wait {AT_WORK_S} s, and try again"
                 )
@@ -119,19 +117,19 @@ class SqlBridges(SqlPart):
         another claim by now is left alone."""
         with self._session.write() as tx:
             for entry, claim, position in positions:
+                link = "bridge = ? and entry = ? and claim = ?"
                 if position is None:
-                    tx.run(
-                        "delete from bridge_links where bridge = ? and entry = ? and claim = ?",
-                        (bridge, entry, claim),
-                    )
+                    tx.run(f"delete from bridge_links where {link}", (bridge, entry, claim))
                 else:
-                    tx.run(
-                        "update bridge_links set position = ? where bridge = ? and entry = ? and claim = ?",
-                        (position, bridge, entry, claim),
-                    )
+                    sql = f"update bridge_links set position = ? where {link}"
+                    tx.run(sql, (position, bridge, entry, claim))
 
     def links(self, bridge: str) -> Sequence[Link]:
         """Return the links of a bridge, ordered by entry. A link without a job is one whose job has not been
         named yet."""
         with self._session.look() as tx:
             return _LINKS.all(tx, "where bridge = ? order by entry", (bridge,))
+
+
+def _require(tx: Tx, name: str) -> None:
+    require_name(tx, "bridges", "bridge", name, "spinney bridges")

@@ -88,12 +88,12 @@ def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Col
     tx.run(f"{_insert(table, values)} on conflict ({key}) do update set {changes}", tuple(values.values()))
 
 
-def require_name(tx: Tx, table: str, noun: str, name: str) -> None:
+def require_name(tx: Tx, table: str, noun: str, name: str, command: str = "") -> None:
     """Raise NoSuch, with names that are similar, unless the table has a row of this name. ``noun``: what people call
-    it, which is also the command that lists them."""
+    it; ``command``: the one that lists them, if it is not ``spinney NOUN list``."""
     if not tx.exists(f"select 1 from {table} where name = ?", (name,)):
         names = tx.column(f"select name from {table} order by name")
-        raise NoSuch(no_such(noun, name, names, f"spinney {noun} list"))
+        raise NoSuch(no_such(noun, name, names, command or f"spinney {noun} list"))
 
 
 def _insert(table: str, values: Mapping[str, Any]) -> str:
