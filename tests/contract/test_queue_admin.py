@@ -575,7 +575,7 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
     site.store.schedules.drop("often", ANN, now_us=site.now)
     inbox = Inbox(name="uploads", folder="/srv/uploads", type="one", options={"queue": "new"}, paused=True)
     site.store.inboxes.put(inbox, ANN, now_us=site.now)
-    with pytest.raises(Refused, match="inbox 'uploads' makes jobs in queue 'new'"):
+    with pytest.raises(Refused, match="inbox 'uploads' submits jobs to queue 'new'"):
         delete(site)
     site.store.inboxes.remove("uploads", ANN, now_us=site.now)
     delete(site)

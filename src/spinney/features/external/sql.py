@@ -92,14 +92,8 @@ class SqlExternalWorkers(SqlPart):
                 "lanes": list_text(external_worker.lanes),
             }
             upsert(tx, "external_workers", "node_id", values)
-            note(
-                tx,
-                now_us,
-                actor,
-                "join",
-                {"external_worker": external_worker.name, "lanes": [list(x) for x in external_worker.lanes]},
-                1,
-            )
+            lanes = [list(lane) for lane in external_worker.lanes]
+            note(tx, now_us, actor, "join", {"external_worker": external_worker.name, "lanes": lanes}, 1)
             return _by_id(tx, node_id, join_count)
 
     def _revive(

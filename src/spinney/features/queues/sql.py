@@ -145,16 +145,12 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
         raise Refused(
             f"queue {name!r} still has jobs; move or cancel them first ('spinney list --queue {name}' shows them)"
         )
-    for schedule, spec in tx.all("select name, spec from schedules order by name"):
-        if _queue_of(spec) == name:
-            raise Refused(
-                f"schedule {schedule!r} submits jobs to queue {name!r}; drop it, or give it another queue, first"
-            )
-    for inbox, spec in tx.all("select name, spec from inboxes order by name"):
-        if _queue_of(spec) == name:
-            raise Refused(
-                f"inbox {inbox!r} makes jobs in queue {name!r}; remove it, or give it another queue, first"
-            )
+    for table, noun, verb in (("schedules", "schedule", "drop"), ("inboxes", "inbox", "remove")):
+        for submitter, spec in tx.all(f"select name, spec from {table} order by name"):
+            if _queue_of(spec) == name:
+                raise Refused(
+                    f"{noun} {submitter!r} submits jobs to queue {name!r}; {verb} it, or give it another queue, first"
+                )
     for node in nodes.all_nodes(tx):
         for type_ in node.types:
             if type_ in registry.types and _names(registry.types[type_], name):
