@@ -24,7 +24,7 @@ import orjson
 
 from spinney.config import Settings, settings
 from spinney.define import stage_guard
-from spinney.define.job.handle import Submittable, submittable
+from spinney.define.job.handle import ForeignType, Submittable, submittable
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
     ExternalJob,
@@ -40,6 +40,7 @@ from spinney.define.jobtype.job_types import (
     TypeOptions,
 )
 from spinney.define.jobtype.polls import RowSource, poll_function
+from spinney.define.params.schema import checker
 from spinney.define.params.validation_errors import of_schedule, require_named
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, UnknownType, UsageError
@@ -57,7 +58,6 @@ from spinney.tracing import current
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
-    from spinney.model.submission import Submission
     from spinney.store.parts import Store
     from spinney.wakeup import Waker
 
@@ -302,7 +302,7 @@ class Spinney:
                 f"to the store; start a node whose application has it, or set another: "
                 f"spinney queue {queue} --type TYPE"
             )
-        return self.submit_rows(_StoredType(stored, Options(queue=queue)), [params], None)[0]
+        return self.submit_rows(_foreign(stored, Options(queue=queue)), [params], None)[0]
 
     def submit_many(
         self,
@@ -319,7 +319,7 @@ class Spinney:
             if kind not in types:
                 names = {*self.types, *types}
                 raise UnknownType(unknown("job type", kind, names, "start a node whose application has it"))
-            return self.submit_rows(_StoredType(types[kind], _NO_OPTIONS), rows, keys)
+            return self.submit_rows(_foreign(types[kind], _NO_OPTIONS), rows, keys)
         return self.submit_rows(self._kind(kind), rows, keys)
 
     def submit_rows(
@@ -333,8 +333,11 @@ class Spinney:
                 return []
             with self._lock:
                 store, waker = self._open()
-                self._introduce(store, kind.name)
-                return self._accepted(store, waker, submission)
+                if kind.name not in self._known_types:
+                    self._known_types = self.introduce(store)
+                ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
+                waker.now()  # otherwise nodes see them at their next poll
+                return ids
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -435,34 +438,6 @@ class Spinney:
             _open_apps.add(self)
         return self._opened[1:]
 
-    def _accepted(self, store: "Store", waker: "Waker", submission: "Submission") -> list[int]:
-        """Submit the jobs and wake the nodes, which otherwise see them at their next poll."""
-        ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
-        waker.now()
-        return ids
-
-    def _introduce(self, store: "Store", name: str) -> None:
-        """Register the types before a job of one of them is submitted."""
-        if name in self._known_types:
-            return
-        self._known_types = self.introduce(store)
-
-
-class _StoredType:
-    """A job type of another application, as its nodes registered it in the store."""
-
-    generated_names = False
-
-    def __init__(self, spec: TypeSpec, options: Options) -> None:
-        self.name, self.schema, self.submit_options, self._spec = spec.name, spec.schema, options, spec
-
-    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Check the parameters by the registered schema; return them as JSON texts."""
-        from spinney.define.params.schema import checked_text, checker
-
-        check = checker(self._spec)
-        return [checked_text(self.name, self.schema, row, check) for row in rows]
-
 
 @atexit.register
 def _close_open_apps() -> None:
@@ -470,6 +445,10 @@ def _close_open_apps() -> None:
     for app in list(_open_apps):
         if app._lock.acquire(blocking=False):  # a daemon thread that never ends may have it
             app._close()
+
+
+def _foreign(spec: TypeSpec, options: Options) -> ForeignType:
+    return ForeignType(spec.name, spec.schema, checker(spec), options)
 
 
 def _require_job_id(job_id: object) -> None:

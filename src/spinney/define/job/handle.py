@@ -18,7 +18,7 @@ from spinney.define.job.options import Options, check_priority, to_json
 from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
 from spinney.define.params.redaction import Redactor
-from spinney.define.params.schema import checked_text, schema_checker
+from spinney.define.params.schema import Check, checked_text, schema_checker
 from spinney.define.params.validation_errors import require_named
 from spinney.model.attempts.signals import Signal
 from spinney.model.errors import BadParameters, UsageError
@@ -385,7 +385,10 @@ class Job:
     def _kind(self, kind: Submittable | str) -> Submittable:
         if not isinstance(kind, str):
             return submittable(kind)
-        return self._kinds.get(kind) or _ForeignKind(kind, self._port)
+        if kind in self._kinds:
+            return self._kinds[kind]
+        schema = self._port.ask("type_schema", type=kind)
+        return ForeignType(kind, schema, schema_checker(kind, schema), Options())
 
 
 def _as_float(fraction: object) -> float | None:
@@ -398,22 +401,17 @@ def _as_float(fraction: object) -> float | None:
         return None
 
 
-class _ForeignKind:
-    """A job type of another application, checked by the schema that its nodes registered."""
+class ForeignType:
+    """A job type of another application, as its nodes registered it in the store."""
 
-    def __init__(self, name: str, port: Port) -> None:
-        self.name, self.submit_options, self._port = name, Options(), port
-        self.generated_names = False
+    generated_names = False
 
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        schema: Mapping[str, Any] = self._port.ask("type_schema", type=self.name)
-        return schema
+    def __init__(self, name: str, schema: Mapping[str, Any], check: Check, options: Options) -> None:
+        self.name, self.schema, self._check, self.submit_options = name, schema, check, options
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        schema = self.schema
-        check = schema_checker(self.name, schema)
-        return [checked_text(self.name, schema, row, check) for row in rows]
+        """Check the parameters; return them as JSON texts."""
+        return [checked_text(self.name, self.schema, row, self._check) for row in rows]
 
 
 def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
