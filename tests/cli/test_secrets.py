@@ -4,10 +4,10 @@ from pydantic import SecretStr
 
 from contract.words import RealClock, Site
 from spinney import Spinney
-from spinney.features.files.job_folder import OWN
 from spinney.folders import folders
 from spinney.model.homes import PIECE_BYTES
 from spinney.model.jobs import Filter
+from spinney.model.values.paths import OWN
 from spinney.store.sql import open_store
 
 from .shell import Shell

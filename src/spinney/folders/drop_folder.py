@@ -22,9 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from spinney.files import trees
-from spinney.files.copies import write_all
-from spinney.folders.dropped_files import look_at, opened, owner, raise_error, shown
-from spinney.folders.folders import sync
+from spinney.files.copies import sync_folder, write_all
+from spinney.files.paths import shown
+from spinney.folders.dropped_files import look_at, opened, owner, raise_error
 from spinney.folders.rejected_drops import REJECTED, move_to_rejected
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
 
@@ -232,8 +232,8 @@ class DropFolder:
             if error.errno not in _ELSEWHERE:
                 raise
             return self._copy(arrival, claimed, target)
-        sync(target.parent)
-        sync(self.path)
+        sync_folder(target.parent)
+        sync_folder(self.path)
         return True
 
     def _copy(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
@@ -257,7 +257,7 @@ class DropFolder:
             self._put_back(arrival)
             return False
         draft.rename(target)
-        sync(target.parent)
+        sync_folder(target.parent)
         return True
 
     def _copy_file(self, fd: int, target: Path) -> None:

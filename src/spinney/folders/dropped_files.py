@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from spinney.files.paths import DEPTH_MAX
+from spinney.files.paths import DEPTH_MAX, shown
 from spinney.model.settings.inboxes import Drop, Kind
 
 
@@ -47,11 +47,6 @@ def look_at(path: Path, name: str) -> Drop:
         dropped_us=status.st_ctime_ns // 1000,
         fault=fault,
     )
-
-
-def shown(name: str) -> str:
-    """Return a name with characters that cannot be printed as escapes: a line end as ``\\n``."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 @contextmanager

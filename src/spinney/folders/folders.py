@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from spinney.files import trees
+from spinney.files.copies import sync_folder, sync_together
 from spinney.files.disk_space import is_full
+from spinney.files.durable import place_durably
 from spinney.host.ownership import give_to_owner, make_directory
 from spinney.model.errors import DiskFull, StoreUnusable
 from spinney.model.jobs import JOB_ID_MAX
@@ -167,7 +169,7 @@ def remove(root: Path, job_id: int) -> None:
         make_directory(trash, like=root)
         grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
         folder.rename(grave)
-        sync(folder.parent)
+        sync_folder(folder.parent)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -228,11 +230,7 @@ def write_token(root: Path, token: str) -> None:
             raise StoreUnusable(
                 f"{root} is the folder root of another store; choose another folder for this one"
             )
-        draft = root / f"{TOKEN}.{os.getpid()}"
-        draft.write_text(token + "\n")
-        sync(draft)
-        draft.rename(root / TOKEN)
-        sync(root)
+        place_durably(root / TOKEN, f"{token}\n".encode())
     except OSError as error:
         raise StoreUnusable(
             f"cannot use {root} as folder root: {error.strerror or error}; name a folder that can be written"
@@ -249,11 +247,11 @@ def fingerprint(root: Path, *, make: bool) -> str | None:
         if mark is None and make:
             draft = root / f"{FINGERPRINT_FILE}.{os.getpid()}.{os.urandom(4).hex()}"
             draft.write_text(os.urandom(16).hex() + "\n")
-            sync(draft)
+            sync_together([draft])
             with contextlib.suppress(FileExistsError):
                 os.link(draft, file)  # as a rename, but it replaces no other's
             draft.unlink()
-            sync(root)
+            sync_folder(root)
             mark = _read(file)
     except OSError as error:
         raise StoreUnusable(
@@ -316,7 +314,7 @@ def _make_below(root: Path, folder: Path) -> None:
                 raise
             continue
         give_to_owner(level, like=root)
-        sync(parent)
+        sync_folder(parent)
 
 
 def _is_directory(place: Path) -> bool:
@@ -338,12 +336,3 @@ def _delete(entry: Path) -> None:
         if os.path.lexists(entry) and entry not in _undeletable:
             _undeletable.add(entry)
             log.warning("%s cannot be deleted by this node and stays (%s); remove it by hand", entry, error)
-
-
-def sync(place: Path) -> None:
-    """Make the contents of a file durable, or the names in a directory."""
-    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

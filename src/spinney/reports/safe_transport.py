@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpcore
@@ -64,14 +65,8 @@ class SafeTransport(httpx.BaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        try:
+        with _errors_of_httpx():
             answer = self._pool.handle_request(core_request)
-        except httpcore.TimeoutException as error:
-            raise httpx.ReadTimeout(str(error) or "it took too long") from None
-        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise httpx.ReadError(str(error)) from None
-        except httpcore.UnsupportedProtocol as error:
-            raise httpx.UnsupportedProtocol(str(error)) from None
         return httpx.Response(
             answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
         )
@@ -81,6 +76,19 @@ class SafeTransport(httpx.BaseTransport):
         self._pool.close()
 
 
+@contextmanager
+def _errors_of_httpx() -> Iterator[None]:
+    """Raise errors of httpcore as those of httpx."""
+    try:
+        yield
+    except httpcore.TimeoutException as error:
+        raise httpx.ReadTimeout(str(error) or "it took too long") from None
+    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+        raise httpx.ReadError(str(error)) from None
+    except httpcore.UnsupportedProtocol as error:
+        raise httpx.UnsupportedProtocol(str(error)) from None
+
+
 class _Body(httpx.SyncByteStream):
     """The body of an answer, with errors as httpx raises them."""
 
@@ -88,12 +96,8 @@ class _Body(httpx.SyncByteStream):
         self._answer = answer
 
     def __iter__(self) -> Iterator[bytes]:
-        try:
+        with _errors_of_httpx():
             yield from self._answer.iter_stream()
-        except httpcore.TimeoutException as error:
-            raise httpx.ReadTimeout(str(error) or "it took too long") from None
-        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise httpx.ReadError(str(error)) from None
 
     def close(self) -> None:
         self._answer.close()

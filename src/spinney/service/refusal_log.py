@@ -57,13 +57,6 @@ class _Kind:
         if address is not None and address not in self.addresses and len(self.addresses) < ADDRESSES:
             self.addresses.append(address)
 
-    def over(self, now_us: int) -> bool:
-        return not 0 <= now_us - self.since_us < self.wait_us
-
-    def forgotten(self, now_us: int) -> bool:
-        """Return whether nothing was refused for so long that the next refusal counts as a first one."""
-        return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
-
 
 @dataclass
 class _Hour:
@@ -71,9 +64,6 @@ class _Hour:
 
     since_us: int
     kinds: int = 0
-
-    def over(self, now_us: int) -> bool:
-        return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
 
 
 class RefusalLog:
@@ -107,17 +97,17 @@ class RefusalLog:
         counted: list[tuple[_Key, int, list[str]]] = []
         with self._lock:
             for key, kind in list(self._kinds.items()):
-                if not all_ and not kind.over(now_us):
+                if not all_ and not _over(kind.since_us, kind.wait_us, now_us):
                     continue
                 if kind.more == 0:
-                    if kind.forgotten(now_us):
+                    if _over(kind.since_us, TOGETHER_MOST_US, now_us):  # the next counts as a first one
                         del self._kinds[key]
                     continue
                 counted.append((key, kind.more, kind.addresses))
                 wait_us = min(2 * kind.wait_us, TOGETHER_MOST_US)
                 self._kinds[key] = _Kind(since_us=now_us, wait_us=wait_us)
             for by, hour in list(self._hours.items()):
-                if hour.over(now_us):
+                if _over(hour.since_us, TOGETHER_MOST_US, now_us):
                     del self._hours[by]
         for key, count, addresses in counted:
             _enter(
@@ -130,7 +120,7 @@ class RefusalLog:
         if key in self._kinds:
             return key
         hour = self._hours.get(by)
-        if hour is None or hour.over(now_us):
+        if hour is None or _over(hour.since_us, TOGETHER_MOST_US, now_us):
             if len(self._hours) >= KINDS_MOST:
                 return MANY, verb, _OTHERS
             hour = self._hours[by] = _Hour(since_us=now_us)
@@ -140,6 +130,11 @@ class RefusalLog:
             return MANY, verb, _OTHERS
         hour.kinds += 1
         return key
+
+
+def _over(since_us: int, wait_us: int, now_us: int) -> bool:
+    """Return whether the time has passed, or the clock was set back behind its beginning."""
+    return not 0 <= now_us - since_us < wait_us
 
 
 def _enter(audit: "SqlAudit", key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:

@@ -11,15 +11,13 @@ import orjson
 
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused
-from spinney.model.jobs import Filter, Submission
+from spinney.model.jobs import Submission
 from spinney.model.rights.submit_rights import BeyondLimit, beyond_limit
 from spinney.model.types import INTERNAL, TypeSpec, passed_queues
 from spinney.service.filter_checks import require_queue
 from spinney.service.order_scope import require_priority, require_queue_within
 from spinney.service.service import ASK, Service, limits
-
-_PAGE = 1_000
-"""Needs that are looked up at a time."""
+from spinney.service.visibility import Visibility
 
 
 def authorized(
@@ -142,13 +140,10 @@ def _require_needs(service: Service, submissions: Sequence[Submission]) -> None:
         for need in submission.needs:
             needed_by.setdefault(need, total + 1)
         total += len(submission.params)
-    todo = sorted(need for need in needed_by if need > 0)
-    for start in range(0, len(todo), _PAGE):
-        page = tuple(todo[start : start + _PAGE])
-        visible = service.store.bulk.find(Filter(ids=page, within=service.rights.within), limit=len(page))
-        if missing := set(page) - set(visible):
-            need = min(missing)
-            raise NoSuchJob(need, needed_by=needed_by[need] if total > 1 else None)
+    needs = {need for need in needed_by if need > 0}
+    if missing := needs - Visibility(service.store, service.rights.within).visible(needs):
+        need = min(missing)
+        raise NoSuchJob(need, needed_by=needed_by[need] if total > 1 else None)
 
 
 def _listed(names: Sequence[str] | None) -> str:

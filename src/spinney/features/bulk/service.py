@@ -194,9 +194,7 @@ class Bulk(Service):
         """Return those of these jobs that the caller may see."""
         if self.rights.everywhere:
             return job_ids
-        return set(
-            self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids))
-        )
+        return Visibility(self.store, self.rights.within).visible(job_ids)
 
     def _with_defaults(self, verb: Verb, job_filter: Filter) -> Filter:
         """Return the filter with the conditions that the verb adds to it. Raises UsageError for states in which the

@@ -17,12 +17,12 @@ from spinney.app import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort
 from spinney.define.params.values import to_text
-from spinney.features.files.job_folder import OWN, elsewhere
+from spinney.features.files.job_folder import elsewhere
 from spinney.model import jobs
 from spinney.model.errors import NoSuch, Refused, UsageError
 from spinney.model.outcomes import PASSED
 from spinney.model.types import Isolation, TypeSpec
-from spinney.model.values.paths import job_folder
+from spinney.model.values.paths import OWN, job_folder
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.store.parts import Store
 

@@ -16,15 +16,13 @@ from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.files.paths import DEPTH_MAX
 from spinney.model.errors import Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
+from spinney.model.values.paths import OWN
 
 if TYPE_CHECKING:
     from spinney.features.homes.fetches import Fetcher
     from spinney.model.jobs import Attempt
     from spinney.store.parts import Store
 
-
-OWN = ".spinney"
-"""The directory in a job's folder where the engine keeps its own files: output and parameters of attempts."""
 _PARAMETERS = ".params.json"
 """The end of the names of the files in which programs get their parameters."""
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from spinney.control import Control
 from spinney.features.files.content import files_of
-from spinney.features.files.job_folder import OWN, JobFiles, output_path
+from spinney.features.files.job_folder import JobFiles, output_path
 from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
+from spinney.model.values.paths import OWN
 from spinney.web.pages.stages import current, numbered
 from spinney.web.pages.text_formats import terminal_text
 

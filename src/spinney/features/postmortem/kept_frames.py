@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from spinney.features.files.job_folder import OWN
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import Attempt
+from spinney.model.values.paths import OWN
 from spinney.postmortem.documents import ExceptionView, read
 
 MOST_BYTES = 64 * 2**20

@@ -62,13 +62,7 @@ class Snapshot:
         return [
             q
             for q in self.stats.queues
-            if q.running
-            or q.pending
-            or q.scheduled
-            or q.waiting
-            or q.held
-            or q.failed
-            or q.rate
+            if any((q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed, q.rate))
             or q.limit is not None
         ]
 
