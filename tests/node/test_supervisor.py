@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -457,6 +458,32 @@ def test_a_job_that_needs_a_worker_of_its_own_runs_although_the_application_load
     (job,) = cluster.submit("cold")
     # Then the worker keeps the job: any other would load the application as long
     assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+
+
+def test_a_shared_worker_that_loads_the_application_for_long_keeps_no_jobs(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    # Given a node whose application waits for something when it is loaded anew, beside a job for its shared worker
+    code, gate, log = tmp_path / "gated_app.py", tmp_path / "gate", tmp_path / "oak.log"
+    good = "from spinney import Spinney\napp = Spinney()\n@app.job(isolation='thread')\ndef noop() -> None: ...\n"
+    code.write_text(good)
+    cluster.file("sitecustomize.py").write_text(_HURRIED)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    cluster.node(app="gated_app:app", env={"PYTHONPATH": path}, log=log, log_level="debug", slots=1)
+    os.mkfifo(gate)
+    code.write_text(f"open({str(gate)!r}).close()\n{good}")
+    (job,) = cluster.submit("noop")
+    # Then it hands the job back, and does not claim it again
+    until(lambda: "leases are taken back" in log.read_text(), "it is taken back")
+    until(lambda: cluster.store.job(job).state is State.PENDING, "it is recorded")
+    time.sleep(1)
+    assert log.read_text().count("leases are taken back") == 1
+    # And when the application is loaded, this job and others run, all in that worker
+    gate.open("w").close()
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+    assert [attempt.outcome for attempt in cluster.attempts(job)] == ["ok"]
+    cluster.settled(cluster.submit("noop"))
+    assert log.read_text().count("started worker concurrent.") == 1
 
 
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:

@@ -61,7 +61,7 @@ class SimChild:
         self.name, self.concurrent, self.log_file = name, concurrent, log_file
         self.token, self.stdout_fd, self.stderr_fd = b"", -1, -1
         self.pid = self.rss_bytes = 0
-        self.ready = False
+        self.ready = self.ending = False
         self._events, self._page_path = events, page
         self._supervisor: Process = PROCESS.get()
         self._node = self._supervisor.machine
@@ -120,7 +120,7 @@ class SimChild:
         )
 
     def begins_nothing(self) -> bool:
-        unheard = not self.concurrent and self.alive and not self._worker._greeted
+        unheard = self.alive and not self._worker._greeted
         return unheard and self.page.cells[CELL_RECALL] == self._lists != 0
 
     def take_back(self, fences: Sequence[int]) -> None:

@@ -121,9 +121,9 @@ class Dispatcher:
         )
 
     def _requested_lanes(self) -> Mapping[tuple[str, str], LaneRequest]:
-        """Return the lanes to claim from. While no worker can start, lanes that need a new one are left out: their jobs
-        would be handed back at once and claimed again, as fast as the store can."""
-        if self.pool.may_start:
+        """Return the lanes to claim from. Those that no worker can serve now are left out: their jobs would be handed
+        back at once and claimed again, as fast as the store can."""
+        if self.pool.may_start and not self.pool.shared_loads_long:
             return self.lanes.claim_requests()
         return {lane.key: lane.claim_request for lane in self.lanes if self.pool.serves(lane)}
 

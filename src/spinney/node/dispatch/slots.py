@@ -99,6 +99,8 @@ class PoolWorker:
         """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
         self.hello_received = False
         """Whether it has reported that it can serve, or cannot."""
+        self.loads_long = False
+        """Whether it has been loading the application for longer than usual."""
         self.retiring = False
         """Whether it gets no more jobs."""
         self.retired_at: float | None = None

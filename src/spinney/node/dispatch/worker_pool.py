@@ -156,8 +156,15 @@ class WorkerPool(Events):
         worker = slot.worker
         return None if worker is None or worker.retiring else worker
 
+    @property
+    def shared_loads_long(self) -> bool:
+        """Return whether the worker of threads and coroutines has been loading the application for long."""
+        return self._concurrent_worker is not None and self._concurrent_worker.loads_long
+
     def serves(self, lane: Lane) -> bool:
         """Return whether jobs of the lane can run now in a slot with a warm worker; some need a worker of their own."""
+        if lane.concurrent and self.shared_loads_long:
+            return False
         shares = (
             lane.concurrent
             and self._concurrent_worker is not None
@@ -182,8 +189,9 @@ class WorkerPool(Events):
 
     def look_at_starts(self) -> None:
         """Report workers that have been loading the application for long: it may wait for something. What was sent to
-        the worker of a slot goes back meanwhile, because another worker or node may be able to run it. A worker for one
-        attempt keeps that: the next one would load the application as long, and never begin it either."""
+        the worker of a slot, or to the shared one, goes back meanwhile, because another worker or node may be able to
+        run it. A worker for one attempt keeps that: the next one would load the application as long, and never begin it
+        either."""
         for worker in self.workers:
             loads = not (worker.hello_received or worker.retiring)
             if loads and time.monotonic() - worker.started_at > START_SLOW_S:
@@ -193,7 +201,8 @@ class WorkerPool(Events):
                     f"see its log {child.log_file}, or what its process waits for, and end that if it hangs: "
                     f"kill {child.pid}"
                 )
-                if worker.slot is not None:
+                worker.loads_long = True
+                if worker.slot is not None or worker is self._concurrent_worker:
                     child.recall()
 
     def _started(self) -> None:
@@ -365,7 +374,7 @@ class WorkerPool(Events):
         serve."""
         worker = self._workers[child]
         worker.idle_since = time.monotonic()
-        worker.hello_received = True
+        worker.hello_received, worker.loads_long = True, False
         self._on_hello(hello)
         if hello.error is None:
             self._started()
@@ -380,11 +389,10 @@ class WorkerPool(Events):
             worker.retire()  # a cold worker serves one attempt, and so does the worker of a suspect
 
     def back(self, child: Child, fences: list[int]) -> None:
-        """Pass on leases that the worker hands back. A shared worker does that only when it is ending, so it
-        gets no more."""
+        """Pass on leases that the worker hands back; one that is ending gets no more."""
         worker = self._workers[child]
-        if child.concurrent:
-            worker.retire()  # a concurrent worker only hands back when it is ending
+        if child.ending:
+            worker.retire()
         self.dispatcher.back(worker, fences)
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ from spinney.node.worker.process_state import ProcessState, SavedDescriptors
 from spinney.node.worker.stage_runners import Runner
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
-from spinney.node.workers.shared_page import CELL_STACK
+from spinney.node.workers.shared_page import CELL_RECALL, CELL_STACK
 from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
@@ -88,6 +88,8 @@ class ConcurrentWorker:
         self._waiting: deque[tuple[str, str, list[Any]]] = deque()
         """Attempts that wait for a line on the page."""
         self._lines = list(range(tools.page.lines))
+        self._lists = 0
+        """How many lists of attempts have come."""
         self._ending = False
         self._done: deque[list[Any]] = deque()
         """Rows of attempts that have ended, until they are sent."""
@@ -110,6 +112,10 @@ class ConcurrentWorker:
         while (message := self._channel.receive()) is not None:
             match message:
                 case {"run": groups}:
+                    self._lists += 1
+                    if self._page.cells[CELL_RECALL] >= self._lists:
+                        self._requests.send({"back": [row[1] for _, _, rows in groups for row in rows]})
+                        continue
                     for type_, stage, rows in groups:
                         self._take(type_, stage, rows)
                 case {"answer": _}:
@@ -389,7 +395,7 @@ class ConcurrentWorker:
             back = [row[1] for _, _, row in self._waiting]
             self._waiting.clear()
         if back:
-            self._requests.send({"back": back})
+            self._requests.send({"back": back, "ending": True})
         # The loop's turn may never end, when a task blocks it.
         self._send_done()
         self._stop_if_ended()

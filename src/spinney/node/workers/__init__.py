@@ -48,7 +48,7 @@ jobs travel in one message.
                                     error, retryable, code, delay_s, lane, lock, output, log}],
                                     of which only ``outcome`` is always there.
                                     Once a second with "rss": resident bytes of the worker
-      {"back": [fence, ...]}        handed back without having begun
+      {"back": [fence, ...]}        handed back without having begun; with "ending" by a worker that takes no more
       {"ask": n, "fence": f, "verb": name, "args": {...}}   a request of the job handle
       {"output": [fence, "stdout" | "stderr", text]}        concurrent workers: what an attempt printed
 

@@ -111,6 +111,8 @@ class Child:
         """Its resident memory at its last report."""
         self.ready = False
         """Whether it has sent ``hello`` without an error."""
+        self.ending = False
+        """Whether it has handed back attempts because it is ending, although it was not told to."""
         self.outstanding = 0
         """The number of attempts sent to it that it has neither reported nor handed back."""
         self._settings, self._page_path, self._start_task = settings, page, start_task
@@ -198,7 +200,7 @@ class Child:
         """Return whether nothing that was sent to it will ever begin, because all of it was recalled while it loaded
         the application: it says hello before it reads a list, and looks at the recall before it begins one. To be
         called once a tick: it is known at the second call, before which its socket has been looked at."""
-        if self.concurrent or not self.alive or self._worker_socket.has_received:
+        if not self.alive or self._worker_socket.has_received:
             return False
         before, self._recalled_unheard = self._recalled_unheard, self.page.cells[CELL_RECALL]
         return before == self._recalled_unheard == self._lists != 0
@@ -304,7 +306,8 @@ class Child:
                 self._events.done(self, rows)
             case {"ask": number, "fence": fence, "verb": verb, "args": args}:
                 self._events.ask(self, number, fence, verb, args)
-            case {"back": fences}:
+            case {"back": fences, **more}:
+                self.ending |= "ending" in more
                 back = self._backlog.not_taken(fences)
                 self.outstanding -= len(back)
                 self._events.back(self, back)
