@@ -486,6 +486,40 @@ def test_a_shared_worker_that_loads_the_application_for_long_keeps_no_jobs(
     assert log.read_text().count("started worker concurrent.") == 1
 
 
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+def test_an_application_that_leaves_no_file_to_be_opened_degrades_the_node(
+    cluster: Cluster, tmp_path: Path, isolation: str
+) -> None:
+    # Given an application that uses up all descriptors when it is loaded anew
+    code = tmp_path / "greedy_app.py"
+    good = f"from spinney import Spinney\napp = Spinney()\n@app.job(isolation={isolation!r})\ndef noop() -> None: ...\n"
+    code.write_text(good)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    node = cluster.node(app="greedy_app:app", env={"PYTHONPATH": path}, slots=1)
+    code.write_text(f"{good}{_GREEDY}")
+    # When a worker for a job is started
+    (worker,) = node.workers()
+    os.kill(worker, signal.SIGKILL)
+    (job,) = cluster.submit("noop")
+    # Then the node says what is wrong, and the job runs when that is mended
+    until(lambda: (info := node.info()) is not None and "Too many open files" in str(info.trouble), "told")
+    code.write_text(good)
+    assert [j.state for j in cluster.settled([job])] == [State.COMPLETED]
+    assert [attempt.outcome for attempt in cluster.attempts(job)] == ["ok"]
+
+
+_GREEDY = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = []
+try:
+    while True:
+        kept.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+"""
+
+
 def test_a_node_ends_when_its_run_time_directory_is_gone(cluster: Cluster) -> None:
     # Given a node whose run-time directory somebody removes, as logind does at the last logout
     folder = cluster.file("run")

@@ -66,7 +66,7 @@ def test_an_application_that_cannot_be_loaded_is_told_in_a_sentence(tmp_path, mo
     monkeypatch.syspath_prepend(tmp_path)
     there, here = socket.socketpair()
     with there, here:
-        assert _load(app, Channel(here)) is None
+        assert _load(app, Channel(here), lambda types: lambda: 0) is None
         (message,) = Decoder().feed(there.recv(10_000))
     assert reason in message["hello"]["error"]
 

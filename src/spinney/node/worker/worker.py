@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from spinney.model.errors import SpinneyError
@@ -28,9 +28,11 @@ from spinney.node.workers.wire import Channel
 from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
 
 if TYPE_CHECKING:
-    from spinney.app import Spinney
     from spinney.define.jobtype import JobType
     from spinney.node.worker.attempt_tools import AttemptTools
+
+Serve = Callable[[], int]
+"""Serves attempts until the end, and returns the exit code."""
 
 EXIT_UNLOADABLE = 2
 """The application cannot be loaded."""
@@ -65,13 +67,9 @@ def main() -> int:
         cast(Any, sys.stdout).reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")
         _line_buffer_c_output()
     try:
-        app = _load(sys.argv[1], channel)
-        if app is None:
-            return EXIT_UNLOADABLE
-        from spinney.define.stage_guard import storeless  # loaded by now
-
-        with storeless(app):
-            return (_run_concurrent if concurrent else _run_serial)(app.types, startup, channel, calls)
+        prepare = _prepare_concurrent if concurrent else _prepare_serial
+        serve = _load(sys.argv[1], channel, lambda types: prepare(types, startup, channel, calls))
+        return EXIT_UNLOADABLE if serve is None else serve()
     except Terminated:
         die_of(signal.SIGTERM)
     except ConnectionError:
@@ -94,8 +92,9 @@ def _signals() -> socket.socket:
     return read_end
 
 
-def _load(target: str, channel: Channel) -> "Spinney | None":
-    """Load the application and send its job types to the supervisor; return None when it cannot be loaded."""
+def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobType]"], Serve]) -> Serve | None:
+    """Load the application, prepare for its attempts, and send its job types to the supervisor. Return what serves
+    until the end; None when the application cannot be loaded, or leaves too few files to be opened."""
     try:
         # Imported here, so that its errors are reported like those of the application.
         from spinney.app_loader import load_app
@@ -111,6 +110,9 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
             "locks": [lock.to_json() for lock in app.locks],
             "schedules": [{"name": name, **schedule.to_json()} for name, schedule in app.schedules.items()],
         }
+        run = prepare(app.types)
+    except Terminated:
+        raise
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too
         traceback.print_exc()
         sentence = f"loading {target!r} failed with {type(error).__name__}: {error}; fix it"
@@ -119,14 +121,18 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None
     channel.send({"hello": hello})
-    return app
+
+    def serve() -> int:
+        with storeless(app):
+            return run()
+
+    return serve
 
 
-def _run_serial(
+def _prepare_serial(
     types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
-) -> int:
-    """Serve one attempt at a time until the end; return the exit code. A worker with threads left ends
-    without waiting for them."""
+) -> Serve:
+    """Prepare to serve one attempt at a time. A worker with threads left ends without waiting for them."""
     from spinney.node.worker.serial_worker import SerialWorker
 
     tools = _tools(startup, types)
@@ -134,22 +140,27 @@ def _run_serial(
     signal.signal(FLUSH_SIGNAL, lambda _, frame: serial.on_flush_signal(frame))
     signal.siginterrupt(FLUSH_SIGNAL, False)
     on_term(raise_terminated)
-    try:
-        serial.run(ProcessState(calls, signals=True))
-    except Terminated:
-        serial.last_words()
-        raise
-    if serial.threads_left:
-        # Python would wait for them, perhaps for ever.
-        os._exit(0)
-    return 0
+    state = ProcessState(calls, signals=True)
+
+    def serve() -> int:
+        try:
+            serial.run(state)
+        except Terminated:
+            serial.last_words()
+            raise
+        if serial.threads_left:
+            # Python would wait for them, perhaps for ever.
+            os._exit(0)
+        return 0
+
+    return serve
 
 
-def _run_concurrent(
+def _prepare_concurrent(
     types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
-) -> int:
-    """Serve many attempts at a time until the end; return the exit code. After TERM the process dies of that
-    signal, so that the supervisor sees the cause."""
+) -> Serve:
+    """Prepare to serve many attempts at a time. After TERM the process dies of that signal, so that the supervisor sees
+    the cause."""
     from spinney.node.worker.concurrent_worker import ConcurrentWorker
     from spinney.node.worker.threads import LeftoverThreads
 
@@ -163,18 +174,22 @@ def _run_concurrent(
 
     signal.signal(FLUSH_SIGNAL, lambda _, frame: concurrent.on_flush_signal(frame))
     on_term(terminate)
-    threads = LeftoverThreads()
-    concurrent.run(ProcessState(calls, signals=False))
-    if terminated.is_set():
-        die_of(signal.SIGTERM)
-    # Daemon threads keep no process from its end, and what is registered for that (a flush, say) is for them.
-    if not threads.have_ended(daemons=False):
-        with contextlib.suppress(OSError, ValueError):  # closed by user code
-            sys.stdout.flush()
-            sys.stderr.flush()
-        # As above. All rows have been sent.
-        os._exit(0)
-    return 0
+    threads, state = LeftoverThreads(), ProcessState(calls, signals=False)
+
+    def serve() -> int:
+        concurrent.run(state)
+        if terminated.is_set():
+            die_of(signal.SIGTERM)
+        # Daemon threads keep no process from its end, and what is registered for that (a flush, say) is for them.
+        if not threads.have_ended(daemons=False):
+            with contextlib.suppress(OSError, ValueError):  # closed by user code
+                sys.stdout.flush()
+                sys.stderr.flush()
+            # As above. All rows have been sent.
+            os._exit(0)
+        return 0
+
+    return serve
 
 
 def _tools(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "AttemptTools":
