@@ -35,8 +35,8 @@ _KEPT_ALIVE_S = 15.0
 """How long an idle connection may be used again, in seconds."""
 _CHUNK_BYTES = 64 << 10
 _ANSWERED_BYTES = 1 << 20
-"""After so much of a body, or its end, a server counts as answering; not after its head: many stop sending after
-that."""
+"""After so much of a body, or the end of the answer, a server counts as answering; not after its head: many stop
+sending after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +84,9 @@ class HttpClient:
     def request(self, method: str, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
         """Send a request, and yield the answer at the end of all redirects; its chunks are read inside the block.
 
-        Raises TryFailed, also for errors of the connection inside the block.
+        Raises TryFailed, also for errors of the connection inside the block, and NotAdmitted for an invalid URL.
         """
-        current_url = _admitted(url)
+        current_url = urls.admitted(url)
         for followed in range(self._rules.redirects + 1):
             try:
                 with self._send(method, current_url, headers) as answer:
@@ -125,6 +125,8 @@ class HttpClient:
             else:
                 self._answered(host)
             raise
+        else:
+            self._answered(host)
 
     def _exchange_on_any(
         self, connections: ExitStack, method: str, url: "httpx.URL", headers: Mapping[str, str]
@@ -181,10 +183,7 @@ class HttpClient:
             # ``HTTPResponse`` knows no length that is repeated, and would read until the server hangs up.
             response.length = response_headers.length_of(answer_headers)
         connection.is_reusable = response.length == 0 and not response.will_close
-        host = urls.host_name(url)
-        if method == "HEAD" or response.status not in (200, 206):
-            self._answered(host)
-        chunks = self._chunks(connection, response, host)
+        chunks = self._chunks(connection, response, urls.host_name(url))
         return Answer(status=response.status, headers=answer_headers, chunks=chunks)
 
     def _chunks(self, connection: Connection, response: Response, host: str) -> Iterator[bytes]:
@@ -198,7 +197,6 @@ class HttpClient:
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
         connection.is_reusable = not response.will_close
-        self._answered(host)
 
 
 def _request_head(method: str, url: "httpx.URL", headers: Mapping[str, str]) -> bytes:
@@ -249,13 +247,6 @@ def status_error(answer: Answer, rules: Rules) -> TryFailed:
             after_s=response_headers.retry_after_s(answer.headers, rules.retry_after_max_s),
         )
     return TryFailed(f"the server answers {answer.status}; make the file available there", retryable=False)
-
-
-def _admitted(url: str) -> "httpx.URL":
-    try:
-        return urls.admitted(url)
-    except NotAdmitted as error:
-        raise TryFailed(str(error), retryable=False) from None
 
 
 def _next(current_url: "httpx.URL", answer: Answer) -> "httpx.URL":
