@@ -46,6 +46,7 @@ def test_paths_begin_at_the_files_folder(tmp_path: Path) -> None:
         ("/srv/archive", Path("/srv/archive")),
         ("file:///srv/the%20archive", Path("/srv/the archive")),
         ("s3://bucket/archive", None),
+        ("S3://bucket/archive", None),
     ],
 )
 def test_a_storage_is_named_by_a_folder_or_a_url(tmp_path: Path, url: str, folder: Path | None) -> None:

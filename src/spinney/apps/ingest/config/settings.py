@@ -100,7 +100,8 @@ class Target(Table):
     @property
     def folder(self) -> Path | None:
         """The storage root on a disk of this machine; None for S3."""
-        return None if self.url.startswith("s3:") else Path(self.url)
+        place = location(self.url)
+        return place if isinstance(place, Path) else None
 
 
 class Minting(Table):
