@@ -39,12 +39,12 @@ def sidecar_digest(read: Read, folder: str, algorithm: str) -> str | None:
     return parts[0].decode("ascii", "replace").lower() if len(parts) == 2 else None
 
 
-def require(read: Read, root: str, object_id: str) -> Inventory:
+def require(read: Read, root: str, object_id: str) -> Loaded:
     """Read the newest inventory of an object that has to exist. Raises NoSuchObject, Damaged."""
     loaded = load(read, root, object_id)
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
-    return loaded.inventory
+    return loaded
 
 
 def files_of(place: Place, root: str, inventory: Inventory, version: int | None) -> Iterator[StoredFile]:

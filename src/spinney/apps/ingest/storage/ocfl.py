@@ -62,9 +62,7 @@ class Storage:
 
     def versions(self, object_id: str) -> list[Version]:
         """Return all versions of an object, oldest first. Raises NoSuchObject."""
-        return inventories.versions(
-            object_reader.require(self._place.read, self._layout.path(object_id), object_id)
-        )
+        return inventories.versions(self._inventory(object_id))
 
     def version(self, object_id: str, number: int) -> tuple[Version, Iterator[StoredFile]]:
         """Return a version and its files, by path; the inventory is read once for both. Raises NoSuchObject."""
@@ -98,6 +96,10 @@ class Storage:
 
     def _version(self, object_id: str, number: int | None) -> tuple[Inventory, Iterator[StoredFile]]:
         """Return the newest inventory of an object, and the files of a version in it (None: the newest)."""
-        root = self._layout.path(object_id)
-        inventory = object_reader.require(self._place.read, root, object_id)
-        return inventory, object_reader.files_of(self._place, root, inventory, number)
+        inventory = self._inventory(object_id)
+        files = object_reader.files_of(self._place, self._layout.path(object_id), inventory, number)
+        return inventory, files
+
+    def _inventory(self, object_id: str) -> Inventory:
+        """Return the newest inventory of an object. Raises NoSuchObject, Damaged."""
+        return object_reader.require(self._place.read, self._layout.path(object_id), object_id).inventory

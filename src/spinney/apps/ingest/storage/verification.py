@@ -6,7 +6,7 @@ from itertools import chain, islice
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARATION_1_0, OBJECT_DECLARED
-from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Verified
+from spinney.apps.ingest.storage.model import Damaged, Verified
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Loaded, Place
 from spinney.files.digests import Sums
@@ -20,11 +20,9 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
     """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails. ``between`` is
     called with the size of each piece that was read."""
     try:
-        loaded = object_reader.load(place.read, root, object_id)
+        loaded = object_reader.require(place.read, root, object_id)
     except Damaged as error:
         return Verified(files=0, bytes=0, faults=(str(error),))
-    if loaded is None:
-        raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id, or restore it")
     inventory = loaded.inventory
     sizes: list[int] = []
     faults = chain(
