@@ -197,7 +197,7 @@ def test_an_entry_that_is_wrong_is_refused_by_its_place(
         ({**OBJECT, "title": "two\nlines"}, "the title 'two.*lines' has a line break"),
         ({**OBJECT, "creator": "x" * 8193}, "longer than 8192"),
         ({"files": []}, "list the files"),
-        ({"files": "x"}, "list the files"),
+        ({"files": "x"}, "files is 'x'; write a list of the files"),
         ({"files": [FILE], "url": URL}, "a key 'url'"),
         ({"files": [FILE, {"url": "x"}]}, "files, entry 2: 'x' is not a URL"),
         ({"files": [FILE, FILE]}, "files, entry 2: .* on entry 1 already"),

@@ -7,7 +7,7 @@ parsers differ in which of the two counts.
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -34,6 +34,7 @@ FILE_KEYS = ("url", "name", "digest", "size", "modified", "mime_type")
 OBJECT_KEYS = ("primary_id", "local_ids", "creator", "title", "date")
 
 Entry = Mapping[str, Any]
+_Kind = tuple[Callable[[Any], bool], str]
 
 
 def parse(file: io.BufferedReader, problems: Problems) -> Parsed | None:
@@ -156,10 +157,9 @@ def _object(number: int, entry: Any, kind: PayloadKind, problems: Problems) -> R
     """Parse an entry of a batch: one URL, or in a batch-manifest the files of an object."""
     if kind is not PayloadKind.BATCH_MANIFEST or not isinstance(entry, dict) or entry.get("files") is None:
         return _file(number, entry, of_object=True)
-    _no_others(entry, ("files", "name", *OBJECT_KEYS), "an object with files of its own")
-    file_entries = entry["files"]
-    if not isinstance(file_entries, list) or not file_entries:
-        raise NotAdmitted('"files" is no list, or empty; list the files of the object')
+    values = _values(entry, ("files", "name", *OBJECT_KEYS), "an object with files of its own")
+    if not values["files"]:
+        raise NotAdmitted('"files" is empty; list the files of the object')
 
     def refuse(problem: Problem) -> NoReturn:
         raise NotAdmitted(f"files, {problem}")
@@ -168,13 +168,16 @@ def _object(number: int, entry: Any, kind: PayloadKind, problems: Problems) -> R
         report=refuse, note=lambda warning: problems.warn(number, f"files, {warning}"), unit="entry"
     )
     rows = read_rows(
-        enumerate(file_entries, 1), lambda _, each: _file(number, each), PayloadKind.OBJECT_MANIFEST, below
+        enumerate(values["files"], 1),
+        lambda _, each: _file(number, each),
+        PayloadKind.OBJECT_MANIFEST,
+        below,
     )
     return Row(
         line=number,
         url="",
-        name=fields.name(_text(entry, "name") or f"object-{number}", ""),
-        about=_about(entry),
+        name=fields.name(values["name"] or f"object-{number}", ""),
+        about=_about(values),
         files=tuple(rows),
     )
 
@@ -183,62 +186,25 @@ def _file(number: int, entry: Any, *, of_object: bool = False) -> Row:
     """Parse an entry that is a file, or that gives the URL of an object's payload."""
     if not isinstance(entry, dict):
         raise NotAdmitted(f'this is no JSON object but {_shown(entry)}; write {{"url": …}}')
-    _no_others(entry, (*FILE_KEYS, *OBJECT_KEYS) if of_object else FILE_KEYS, "the entry")
-    url = fields.url(_text(entry, "url") or "")
-    algorithm, value = _digest(entry)
+    values = _values(entry, (*FILE_KEYS, *OBJECT_KEYS) if of_object else FILE_KEYS, "the entry")
+    url = fields.url(values["url"])
+    digest = _values(values["digest"] or {}, ("algorithm", "value"), "the digest")
     return Row(
         line=number,
         url=url,
-        name=fields.name(_text(entry, "name"), url),
-        digest=fields.digest(algorithm, value),
-        size_bytes=_size(entry),
-        modified=fields.one_line(_text(entry, "modified") or "", "date of the last change"),
-        mime_type=fields.mime_type(_text(entry, "mime_type") or ""),
-        about=_about(entry) if of_object else NOTHING,
+        name=fields.name(values["name"], url),
+        digest=fields.digest(digest["algorithm"], digest["value"]),
+        size_bytes=values["size"],
+        modified=fields.one_line(values["modified"], "date of the last change"),
+        mime_type=fields.mime_type(values["mime_type"]),
+        about=_about(values) if of_object else NOTHING,
     )
 
 
-def _about(entry: Entry) -> About:
-    """Return the description of an object in an entry. Raises NotAdmitted for values of a wrong type."""
-    local_ids = entry.get("local_ids")
-    if local_ids is not None and not (
-        isinstance(local_ids, list) and all(isinstance(item, str) for item in local_ids)
-    ):
-        raise NotAdmitted(f"local_ids is {_shown(local_ids)}; write a list of texts")
-    primary_id, creator, title, date = (
-        _text(entry, key) or "" for key in ("primary_id", "creator", "title", "date")
-    )
-    return fields.about(primary_id, local_ids or (), creator, title, date)
-
-
-def _digest(entry: Entry) -> tuple[str, str]:
-    """Return algorithm and value of an entry's digest, both empty where it has none. Raises NotAdmitted."""
-    value = entry.get("digest")
-    if value is None:
-        return "", ""
-    if not isinstance(value, dict):
-        raise NotAdmitted(f'the digest is {_shown(value)}; write {{"algorithm": …, "value": …}}')
-    _no_others(value, ("algorithm", "value"), "the digest")
-    return _text(value, "algorithm") or "", _text(value, "value") or ""
-
-
-def _size(entry: Entry) -> int | None:
-    """Return the size of an entry in bytes; None where it has none. Raises NotAdmitted, also for true and
-    1.0."""
-    value = entry.get("size")
-    if value is None:
-        return None
-    if type(value) is not int or not 0 <= value <= fields.SIZE_MAX_BYTES:
-        raise NotAdmitted(f"the size is {_shown(value)}; write a number of bytes")
-    return value
-
-
-def _text(entry: Entry, key: str) -> str | None:
-    """Return a text of an entry; None where it has none. Raises NotAdmitted for a value of another type."""
-    value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        raise NotAdmitted(f"{key} is {_shown(value)}; write text in quotes")
-    return value
+def _about(values: Entry) -> About:
+    """Return the description of an object from the values of its entry."""
+    primary_id, local_ids, *texts = (values[key] for key in OBJECT_KEYS)
+    return fields.about(primary_id, local_ids or (), *texts)
 
 
 def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
@@ -248,6 +214,31 @@ def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
         raise NotAdmitted(
             f"{where} has a key '{shown(unknown[0])}', which is unknown there; its keys are {', '.join(keys)}"
         )
+
+
+def _values(entry: Entry, keys: Sequence[str], where: str) -> dict[str, Any]:
+    """Return the values of an entry by these keys; None for a key that it has not. Raises NotAdmitted for another key,
+    and for a value of another kind, such as true or 1.0 as a size."""
+    _no_others(entry, keys, where)
+    for key, value in entry.items():
+        is_right, right = _KINDS.get(key, _TEXT)
+        if value is not None and not is_right(value):
+            raise NotAdmitted(f"{key} is {_shown(value)}; write {right}")
+    return {key: entry.get(key) for key in keys}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_TEXT: _Kind = (_is_text, "text in quotes")
+_KINDS: Mapping[str, _Kind] = {
+    "size": (lambda value: type(value) is int and 0 <= value <= fields.SIZE_MAX_BYTES, "a number of bytes"),
+    "digest": (lambda value: isinstance(value, dict), '{"algorithm": …, "value": …}'),
+    "local_ids": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
+    "files": (lambda value: isinstance(value, list), "a list of the files of the object"),
+}
+"""By keys: what their values must be, as a check and in words; others are texts."""
 
 
 # --- JSON itself --------------------------------------------------------------------------------
