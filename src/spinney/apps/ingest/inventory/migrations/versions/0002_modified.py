@@ -1,4 +1,5 @@
-"""Add the date at which a file was last changed, as its depositor gives it.
+"""Add the date at which a file was last changed, as its depositor gives it, to an inventory that was made before it was
+declared.
 
 The column may be NULL, so that programs of the previous version can write beside new ones.
 """
@@ -6,11 +7,13 @@ The column may be NULL, so that programs of the previous version can write besid
 import sqlalchemy as sa
 from alembic import op
 
+from spinney.apps.ingest.inventory.schema import files
+
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
-    op.add_column(
-        "inv_files", sa.Column("modified", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"))
-    )
+    existing = {column["name"] for column in sa.inspect(op.get_bind()).get_columns(files.name)}
+    if "modified" not in existing:
+        op.add_column(files.name, sa.Column("modified", files.c.modified.type))
