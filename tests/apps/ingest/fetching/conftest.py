@@ -1,13 +1,13 @@
 """A server, rules that let it be reached, and rests that are written down instead of taken."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from apps.ingest.web import Web
-from spinney.apps.ingest.fetching import Rules, Surroundings
+from spinney.apps.ingest.fetching import Rules
 
 
 @pytest.fixture
@@ -28,13 +28,12 @@ def folder(tmp_path: Path) -> Path:
 
 @dataclass
 class Rests:
-    """The surroundings of a download whose pauses are recorded instead of slept through."""
+    """The rules of a download whose pauses are recorded instead of slept through."""
 
     taken_s: list[float] = field(default_factory=list)
 
-    @property
-    def surroundings(self) -> Surroundings:
-        return Surroundings(draw=lambda: 0.0, pause=lambda _, seconds: self.taken_s.append(seconds))
+    def in_place_of(self, rules: Rules) -> Rules:
+        return replace(rules, draw=lambda: 0.0, pause=lambda _, seconds: self.taken_s.append(seconds))
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from apps.ingest.web import Web, redirect
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Surroundings, estimate, fetch_all
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, estimate, fetch_all
 
 
-def refusal(url: str, folder: Path, rules: Rules, surroundings: Surroundings | None = None) -> FetchFailed:
+def refusal(url: str, folder: Path, rules: Rules) -> FetchFailed:
     with pytest.raises(FetchFailed) as failure:
-        fetch_all([RemoteFile(url=url, name="a")], folder, rules, tries=1, surroundings=surroundings)
+        fetch_all([RemoteFile(url=url, name="a")], folder, rules, tries=1)
     return failure.value
 
 
@@ -112,7 +112,7 @@ def test_a_name_is_refused_when_one_of_its_addresses_is(
 ) -> None:
     url = f"http://files.example:{web.port}/"
 
-    failure = refusal(url, folder, Rules(), Surroundings(resolve=lambda host, port: addresses))
+    failure = refusal(url, folder, Rules(resolve=lambda host, port: addresses))
 
     assert "public Internet" in failure.reason
     assert web.log == []
@@ -129,11 +129,11 @@ def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: P
         return ["127.0.0.1"]
 
     files = [RemoteFile(url=f"http://rebind.example:{web.port}/", name="a")]
-    surroundings = Surroundings(resolve=resolve)
+    rules = Rules(resolve=resolve)
     with pytest.raises(FetchFailed, match="not resolved"):
-        fetch_all(files, folder, Rules(), surroundings=surroundings)
+        fetch_all(files, folder, rules)
     with pytest.raises(FetchFailed, match="public Internet"):
-        fetch_all(files, folder, Rules(), surroundings=surroundings)
+        fetch_all(files, folder, rules)
 
     assert hosts == ["rebind.example"] * 2
     assert web.log == []
@@ -148,25 +148,25 @@ def test_the_address_judged_is_the_address_reached(web: Web, folder: Path) -> No
         return ["127.0.0.1"]
 
     web.put("/a", b"x")
-    rules = Rules(hosts=frozenset({f"files.example:{web.port}"}))
+    rules = Rules(hosts=frozenset({f"files.example:{web.port}"}), resolve=resolve)
     files = [RemoteFile(url=f"http://files.example:{web.port}/a", name="a")]
 
-    fetch_all(files, folder, rules, surroundings=Surroundings(resolve=resolve))
+    fetch_all(files, folder, rules)
 
     assert hosts == ["files.example"]
     assert web.log[0].headers["host"] == f"files.example:{web.port}"
 
 
 def test_a_name_that_is_not_known(folder: Path) -> None:
-    def resolve(errno: int) -> Surroundings:
+    def resolve(errno: int) -> Rules:
         def fail(host: str, port: int) -> Sequence[str]:
             raise socket.gaierror(errno, "told")
 
-        return Surroundings(resolve=fail)
+        return Rules(resolve=fail)
 
     url = "http://nowhere.example/"
-    assert not refusal(url, folder, Rules(), resolve(socket.EAI_NONAME)).retryable
-    silent = refusal(url, folder, Rules(), resolve(socket.EAI_AGAIN))
+    assert not refusal(url, folder, resolve(socket.EAI_NONAME)).retryable
+    silent = refusal(url, folder, resolve(socket.EAI_AGAIN))
     assert (silent.retryable, silent.host) == (True, "nowhere.example")
 
 

@@ -39,10 +39,9 @@ Fetch = Callable[..., bytes]
 def fetch(rules: Rules, folder: Path, rests: Rests) -> Fetch:
     """Return a function that fetches one URL and returns the content; keywords set rules."""
 
-    def fetch_one(url: str, *, file_fields: dict[str, Any] | None = None, **changed: object) -> bytes:
-        own = {f: getattr(rules, f) for f in rules.__slots__}
+    def fetch_one(url: str, *, file_fields: dict[str, Any] | None = None, **changed: Any) -> bytes:
         one = RemoteFile(url=url, name="a", **(file_fields or {}))
-        [fetched] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.surroundings)
+        [fetched] = fetch_all([one], folder, replace(rests.in_place_of(rules), **changed))
         assert fetched.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
         return (folder / "a").read_bytes()
 

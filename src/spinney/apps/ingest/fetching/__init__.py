@@ -56,6 +56,5 @@ from spinney.apps.ingest.fetching.rules import FetchFailed as FetchFailed
 from spinney.apps.ingest.fetching.rules import RemoteFile as RemoteFile
 from spinney.apps.ingest.fetching.rules import Rules as Rules
 from spinney.apps.ingest.fetching.rules import Stopped as Stopped
-from spinney.apps.ingest.fetching.rules import Surroundings as Surroundings
 from spinney.apps.ingest.fetching.size_estimates import estimate as estimate
 from spinney.apps.ingest.fetching.urls import hosts_of as hosts_of

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
-from spinney.safe_http import ForbiddenAddress, Resolve, SafeAddresses, bracketed
+from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -38,8 +38,8 @@ SLICE_S = 0.25
 class Connector:
     """Connects to public addresses, and to hosts that the rules name. Several threads may use it at once."""
 
-    def __init__(self, rules: Rules, halt: Halt, resolve: Resolve) -> None:
-        self._addresses = SafeAddresses(hosts=rules.hosts, resolve=resolve)
+    def __init__(self, rules: Rules, halt: Halt) -> None:
+        self._addresses = SafeAddresses(hosts=rules.hosts, resolve=rules.resolve)
         self._rules = rules
         self._halt = halt
 

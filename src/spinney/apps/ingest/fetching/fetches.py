@@ -16,7 +16,7 @@ from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient
 from spinney.apps.ingest.fetching.journal import Journal, existing_file
 from spinney.apps.ingest.fetching.partial_files import Part
-from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules, Surroundings
+from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules
 from spinney.apps.ingest.fetching.wanted_files import WantedFile
 from spinney.files import copies, disk_space, paths
 from spinney.files.digests import canonical
@@ -51,7 +51,6 @@ def fetch_all(
     progress: Callable[[int], None] = lambda received_bytes: None,
     stopped: Callable[[], bool] = lambda: False,
     answered: Callable[[str], None] = lambda host: None,
-    surroundings: Surroundings | None = None,
 ) -> list[Fetched]:
     """Fetch files into ``folder``, in the order given; a repeated call fetches those that are missing or wrong.
 
@@ -78,8 +77,7 @@ def fetch_all(
     for path in (folder, aside):
         path.mkdir(parents=True, exist_ok=True)
     halt = Halt()
-    surroundings = surroundings or Surroundings()
-    client = HttpClient(rules, halt, at_once=at_once, answered=answered, resolve=surroundings.resolve)
+    client = HttpClient(rules, halt, at_once=at_once, answered=answered)
     with _locked(aside, files[0]), closing(Journal(aside / JOURNAL)) as journal:
         with closing(client):
             fetching = _Fetching(
@@ -89,7 +87,6 @@ def fetch_all(
                 tries=tries,
                 algorithms=tuple(dict.fromkeys(map(canonical, algorithms))),
                 halt=halt,
-                surroundings=surroundings,
                 journal=journal,
                 client=client,
                 is_new={p.name for p in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
@@ -113,7 +110,6 @@ class _Fetching:
     tries: int
     algorithms: tuple[str, ...]
     halt: Halt
-    surroundings: Surroundings
     journal: Journal
     client: HttpClient
     is_new: bool
@@ -222,8 +218,8 @@ class _Fetching:
 
     def _pause(self, tried: int, at_least_s: float) -> None:
         """Wait before the next try, as long as the backoff or the server asks. Raises Halted."""
-        rest_s = max(delay_s(self.rules.backoff, tried, self.surroundings.draw()), at_least_s)
-        self.surroundings.pause(self.halt, rest_s)
+        rest_s = max(delay_s(self.rules.backoff, tried, self.rules.draw()), at_least_s)
+        self.rules.pause(self.halt, rest_s)
         self.halt.check()
 
     def _give_name(self, wanted: WantedFile, part: Part) -> Fetched:

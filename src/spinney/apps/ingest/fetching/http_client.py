@@ -26,7 +26,6 @@ from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted
-from spinney.safe_http import Resolve, resolve
 
 if TYPE_CHECKING:
     import httpx
@@ -61,13 +60,12 @@ class HttpClient:
         *,
         at_once: int,
         answered: Callable[[str], None],
-        resolve: Resolve = resolve,
     ) -> None:
         """``at_once``: how many connections are kept at most while no request uses them. ``answered`` is called with
         each host that answers, with any status, in the requesting thread."""
         self._rules = rules
         self._answered = answered
-        self._connector = Connector(rules, halt, resolve)
+        self._connector = Connector(rules, halt)
         self._at_once = at_once
         self._idle: list[Connection] = []
         """The connections without a request, the longest idle first."""

@@ -49,6 +49,12 @@ class Rules:
     hosts had not answered again. Named as ``hosts_of`` names them."""
     authorities: Path | None = None
     """A PEM file of certificate authorities to trust in addition to the system's."""
+    resolve: Resolve = resolve
+    """Resolves the names of hosts; this and the next two are for tests to replace."""
+    draw: Callable[[], float] = random.random
+    """Returns a random number from 0 to 1, for the jitter of a delay."""
+    pause: Callable[[threading.Event, float], object] = threading.Event.wait
+    """Waits for so many seconds, or until the event is set, which aborts fetching."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +117,3 @@ class FetchFailed(Exception):
 
 class Stopped(Exception):
     """The caller stopped fetching. The received bytes are kept, and another call continues after them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What fetching takes from its environment, for tests to replace: random numbers, pauses, name resolution."""
-
-    draw: Callable[[], float] = random.random
-    """Returns a random number from 0 to 1, for the jitter of a delay."""
-    pause: Callable[[threading.Event, float], object] = threading.Event.wait
-    """Waits for so many seconds, or until the event is set, which aborts fetching."""
-    resolve: Resolve = resolve
