@@ -36,7 +36,7 @@ from pydantic import (
 )
 
 from spinney import settings_files
-from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter, noid
+from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter
 from spinney.apps.ingest.storage.factory import location
 from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, database_url, located
 from spinney.errors import UsageError
@@ -126,8 +126,6 @@ class Minting(Table):
         """Make the minter once, so that mistakes are found when the settings are read."""
         try:
             self.minter(lambda *_: 0, "")
-            if self.url is None:
-                noid.template(f"{self.shoulder}.{self.template}")
         except NotAdmitted as error:
             raise ValueError(str(error)) from None
         return self

@@ -14,6 +14,7 @@ There are no vowels, so that no words are formed, and no l, which looks like 1. 
 (``scatter``), not that of the Perl program.
 """
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -94,10 +95,7 @@ def verify(text: str) -> bool:
 
 def _names(mask: str) -> int:
     """Return how many names a mask has."""
-    size = 1
-    for letter in mask:
-        size *= _RADIX[letter]
-    return size
+    return math.prod(_RADIX[letter] for letter in mask)
 
 
 def _grown(mask: str, number: int) -> str:
