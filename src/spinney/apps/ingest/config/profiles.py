@@ -31,13 +31,13 @@ from spinney.apps.ingest.config.settings import (
     Name,
     Settings,
     validator,
+    value_errors,
 )
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.report import Kind
 from spinney.apps.settings_tables import Table
 from spinney.errors import UsageError, did_you_mean, listed
 from spinney.files.digests import canonical
-from spinney.files.paths import NotAdmitted
 from spinney.jobs import PRIORITIES, names
 from spinney.safe_http import require_url
 
@@ -47,13 +47,6 @@ def _text(text: str) -> str:
         entry_rules.name("text", text)
         names.label("text", text)
     return text
-
-
-def _algorithm(text: str) -> str:
-    try:
-        return canonical(text)
-    except NotAdmitted as error:
-        raise ValueError(str(error)) from None
 
 
 Collection = Annotated[str, AfterValidator(validator(partial(names.name, "collection")))]
@@ -103,7 +96,7 @@ class Profile(Table):
     callback: Callback | None = None
     priority: int | None = Field(default=None, ge=PRIORITIES[0], le=PRIORITIES[-1])
     """The priority of its objects; by default by their number and size (``priorities``)."""
-    digest: Annotated[str, AfterValidator(_algorithm)] = "sha256"
+    digest: Annotated[str, AfterValidator(value_errors()(canonical))] = "sha256"
     """The digest that is computed for every file in addition to the given ones."""
     minter: Name
     storage: Name

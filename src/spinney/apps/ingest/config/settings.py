@@ -22,7 +22,8 @@ environment variables that have them.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,27 +51,32 @@ ADDRESSES_MAX = 50
 recipients."""
 
 
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """Turn NotAdmitted and UsageError into the error that pydantic reports with the key; also as a decorator."""
+    try:
+        yield
+    except (NotAdmitted, UsageError) as error:
+        raise ValueError(str(error)) from None
+
+
 def validator(check: Callable[[str], object]) -> Callable[[str], str]:
     """Turn ``check``, which raises NotAdmitted or UsageError for invalid text, into a validator of pydantic. The
     validator returns valid text unchanged."""
 
     def rule(text: str) -> str:
-        try:
+        with value_errors():
             check(text)
-        except (NotAdmitted, UsageError) as error:
-            raise ValueError(str(error)) from None
         return text
 
     return rule
 
 
+@value_errors()
 def _storage_place(url: str, info: ValidationInfo) -> str:
     """Return the URL of an S3 storage, or the folder of one on this machine; a relative path begins at the file's
     folder. Raises ValueError."""
-    try:
-        place = location(url)
-    except NotAdmitted as error:
-        raise ValueError(str(error)) from None
+    place = location(url)
     return str(located(place, info)) if isinstance(place, Path) else url
 
 
@@ -124,10 +130,8 @@ class Minting(Table):
     @model_validator(mode="after")
     def _can_mint(self) -> "Minting":
         """Make the minter once, so that mistakes are found when the settings are read."""
-        try:
+        with value_errors():
             self.minter(lambda *_: 0, "")
-        except NotAdmitted as error:
-            raise ValueError(str(error)) from None
         return self
 
     def minter(self, number: Callable[[str, str], int], password: str) -> Minter:
@@ -154,10 +158,8 @@ class Mail(MailServer):
 
     @model_validator(mode="after")
     def _names_a_server(self) -> "Mail":
-        try:
+        with value_errors():
             MailSettings(host=self.host, port=self.port, security=self.security)
-        except UsageError as error:
-            raise ValueError(str(error)) from None
         return self
 
 
