@@ -17,7 +17,6 @@ from spinney.apps.ingest.manifests.file_names import read_rows
 from spinney.apps.ingest.manifests.model import (
     NOTHING,
     About,
-    LineRefused,
     Parsed,
     PayloadKind,
     Problems,
@@ -60,8 +59,7 @@ _CANONICAL = {f.lower(): f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
 _BY_NAME = {f.lower().partition(":")[2]: f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
 _FORMER = {"mrt:": "http://uc3.cdlib.org/ontology/mom#"}
 """The URLs of prefixes in early manifests, which clients still write."""
-_WORDS = ("profile", "prefix", "fields", "eof")
-_WITHOUT_BAR = re.compile(r"(profile|prefix|fields)[ \t]+(.*)", re.DOTALL)
+_WITHOUT_BAR = re.compile(r"(profile|prefix|fields)[ \t]+(.*)", re.DOTALL | re.IGNORECASE)
 _DECLARING = ("#%checkm", "#% checkm")
 _ENCODED, _DECODED = re.compile(r"[ \t|%]"), re.compile("%(20|09|25|7[Cc])")
 
@@ -83,8 +81,8 @@ def parse(file: BinaryIO, problems: Problems) -> Parsed | None:
         )
     try:
         columns = head.columns()
-    except LineRefused as problem:
-        problems.refuse(problem.line, problem)
+    except NotAdmitted as problem:
+        problems.refuse(head.fields_line if head.profile_line and head.fields_line else head.last, problem)
         return None
     if head.kind is None:
         return None
@@ -111,20 +109,17 @@ class _Head:
     last: int = 1
 
     def columns(self) -> dict[str, int]:
-        """Return the place of each field in a row. Checked last, since header lines may have any order."""
+        """Return the place of each field in a row. Checked last, since header lines may have any order. Raises
+        NotAdmitted."""
         if not self.profile_line:
-            raise LineRefused(
-                self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…"
-            )
+            raise NotAdmitted(f"no profile is named above this line; write #%profile | {PROFILES_URL}…")
         if not self.fields_line:
-            raise LineRefused(
-                self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …"
-            )
+            raise NotAdmitted(f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …")
         places: dict[str, int] = {}
         for place, text in enumerate(self.fields):
             places[self._field(text, places)] = place
         if FILE_FIELDS[0] not in places:
-            raise LineRefused(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
+            raise NotAdmitted(f"the fields lack {FILE_FIELDS[0]}; every row needs it")
         return places
 
     def _field(self, text: str, before: Mapping[str, int]) -> str:
@@ -134,24 +129,20 @@ class _Head:
         if name is None and (name := _field_by_name(text)) is not None:
             self.problems.warn(self.fields_line, f"the field '{shown(text)}' is read as {name}; write it so")
         if name is None:
-            raise LineRefused(
-                self.fields_line,
-                f"the field '{shown(text)}' is not known; "
-                f"there are {', '.join((*FILE_FIELDS, *OBJECT_FIELDS))}",
+            raise NotAdmitted(
+                f"the field '{shown(text)}' is not known; there are {', '.join((*FILE_FIELDS, *OBJECT_FIELDS))}"
             )
         if name in before:
-            raise LineRefused(self.fields_line, f"the field {name} is given twice; give each once")
+            raise NotAdmitted(f"the field {name} is given twice; give each once")
         prefix = f"{name.partition(':')[0]}:"
         if has_prefix and prefix not in self.prefixes:
-            raise LineRefused(
-                self.fields_line,
-                f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}",
+            raise NotAdmitted(
+                f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}"
             )
         if name in OBJECT_FIELDS and self.kind is PayloadKind.OBJECT_MANIFEST:
-            raise LineRefused(
-                self.fields_line,
-                f"the field {name} describes an object, and a row here is a file; "
-                f"remove it, or name the profile of a batch",
+            raise NotAdmitted(
+                f"the field {name} describes an object, and a row here is a file; remove it, or name the profile of "
+                f"a batch"
             )
         return name
 
@@ -173,10 +164,10 @@ def _read_head(reading: Lines, problems: Problems) -> _Head:
                 head.body.append((number, raw))
                 return head
             word, values = _directive(line)
-            if word == "eof":
+            if word.lower() == "eof":
                 head.body.append((number, raw))
                 return head
-            _add_directive(head, number, word, values, line)
+            _add_directive(head, word, values)
         except NotAdmitted as problem:
             problems.refuse(number, problem)
     return head
@@ -199,31 +190,33 @@ def _text(raw: bytes) -> str:
 
 
 def _directive(line: str) -> tuple[str, list[str]]:
-    """Return the word of a ``#%`` line in lower case, and the values behind it without empty ones at the end."""
+    """Return the word of a ``#%`` line, and the values behind it without empty ones at the end."""
     word, *values = [part.strip(" \t") for part in line[2:].split("|")]
     while values and not values[-1]:
         values.pop()
-    return word.lower(), values
+    return word, values
 
 
-def _add_directive(head: _Head, number: int, word: str, values: list[str], line: str) -> None:
+def _add_directive(head: _Head, word: str, values: list[str]) -> None:
     """Enter a line of the header into ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
-    if word == DECLARATION and not values and not head.declared_line:
+    number = head.last
+    if word.lower() == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
         head.problems.warn(number, f"#%{DECLARATION} is below the first line; make it the first")
         return
-    if word not in _WORDS and (match := _WITHOUT_BAR.fullmatch(word)) is not None:
-        head.problems.warn(number, f"there is no '|' behind #%{match[1]}; write one")
-        word, values = match[1], [_original_text(match, line), *values]
+    if (match := _WITHOUT_BAR.fullmatch(word)) is not None:
+        head.problems.warn(number, f"there is no '|' behind #%{match[1].lower()}; write one")
+        word, values = match[1], [match[2], *values]
+    word = word.lower()
     if word == "profile":
         if head.profile_line:
             raise NotAdmitted(f"the profile is named on line {head.profile_line} already; name one")
         head.profile_line = number
-        head.kind = _kind(head, number, values)
+        head.kind = _kind(head, values)
     elif word == "prefix":
         # Recorded before it is checked: a wrong URL is one problem, and not a second one at the fields.
         head.prefixes.update(_plain(value) for value in values[:1])
-        _prefix(head, number, values)
+        _prefix(head, values)
     elif word == "fields":
         if head.fields_line:
             raise NotAdmitted(f"the fields are named on line {head.fields_line} already; name them once")
@@ -241,23 +234,18 @@ def _field_by_name(text: str) -> str | None:
     return _CANONICAL.get(plain) or _BY_NAME.get(plain)
 
 
-def _original_text(match: re.Match[str], line: str) -> str:
-    """Return the original text after a word without a bar, since the line was converted to lower case."""
-    return line[2:].partition("|")[0].strip(" \t")[match.start(2) :]
-
-
 def _plain(text: str) -> str:
     """Return a prefix in canonical form."""
     return f"{text.lower().removesuffix(':').rstrip(' ')}:" if text else text
 
 
-def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
+def _kind(head: _Head, values: list[str]) -> PayloadKind:
     """Return the kind that a profile names; capitals are read with a warning."""
     text = " | ".join(values)
     plain = text.lower()
     kind = PROFILES.get(plain.removeprefix(PROFILES_URL)) if plain.startswith(PROFILES_URL) else None
     if kind is not None and text != plain:
-        head.problems.warn(number, f"the profile '{shown(text)}' is read as {plain}; write it so")
+        head.problems.warn(head.last, f"the profile '{shown(text)}' is read as {plain}; write it so")
     if kind is None:
         raise NotAdmitted(
             f"the profile '{shown(text)}' is not known; "
@@ -266,7 +254,7 @@ def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
     return kind
 
 
-def _prefix(head: _Head, number: int, values: list[str]) -> None:
+def _prefix(head: _Head, values: list[str]) -> None:
     """Check the declaration of a prefix; capitals and the URLs of early manifests are read with a warning."""
     prefix = _plain(values[0]) if values else ""
     if prefix not in PREFIXES:
@@ -277,7 +265,7 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
         return
     if [value.lower() for value in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
         head.problems.warn(
-            number, f"'{shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
+            head.last, f"'{shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
         )
     else:
         raise NotAdmitted(
@@ -301,7 +289,7 @@ def _row_lines(reading: Lines, above: int, problems: Problems) -> Iterator[tuple
             line = _text(raw)
             if line.startswith("#%"):
                 word, _ = _directive(line)
-                if word == "eof":
+                if word.lower() == "eof":
                     break
                 raise NotAdmitted(f"'#%{shown(word)}' is below a row; move it above the rows")
         except NotAdmitted as problem:
