@@ -1,9 +1,9 @@
 """What the settings files of the applications have in common: tables, located paths, mailboxes, a mail server."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 
 from spinney.config import database_file
 from spinney.errors import UsageError
@@ -51,6 +51,18 @@ class MailServer(Table):
     security: Security = Security.STARTTLS
     sender: Mailbox
 
+    @model_validator(mode="after")
+    def _names_a_server(self) -> Self:
+        try:
+            self.mail_settings()
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def mail_settings(self, attachments: Path | None = None) -> MailSettings:
+        """Return the settings by which an outbox reaches the server; ``attachments`` as in `MailSettings`."""
+        return MailSettings(host=self.host, port=self.port, security=self.security, attachments=attachments)
+
 
 def mail_settings(server: MailServer | None, file: str, *, attachments: Path | None = None) -> MailSettings:
     """Return the settings of an outbox. They are read again for each mail, so that a wrong one can be corrected while
@@ -58,4 +70,4 @@ def mail_settings(server: MailServer | None, file: str, *, attachments: Path | N
     the mail fails, and it can be retried."""
     if server is None:
         raise UsageError(f"{file} has no [mail]; name the server, and retry")
-    return MailSettings(host=server.host, port=server.port, security=server.security, attachments=attachments)
+    return server.mail_settings(attachments)

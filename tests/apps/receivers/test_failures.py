@@ -65,12 +65,19 @@ def test_failures_are_mailed_once_grouped_by_cause(site: Site) -> None:
     assert key == same != other  # the key is the outbox's: the same mail is not sent twice
 
 
-@pytest.mark.parametrize("wrong", ['staff = ["nobody"]', 'url = "example.org"'])
-def test_wrong_settings_are_refused(wrong: str, site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ('staff = ["nobody"]', "mail.staff"),
+        ('url = "example.org"', "mail.url"),
+        ('host = ""', "mail: '' names no mail server"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: str, says: str, site: Site, tmp_path: Path) -> None:
     site.store.close()
     name = wrong.partition(" ")[0]
     lines = [wrong if line.startswith(name) else line for line in SETTINGS.splitlines()]
     (tmp_path / "receivers.toml").write_text("\n".join(lines))
 
-    with pytest.raises(UsageError, match=f"mail.{name}"):
+    with pytest.raises(UsageError, match=says):
         failures.settings.load()

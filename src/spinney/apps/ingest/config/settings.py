@@ -42,7 +42,6 @@ from spinney.apps.ingest.storage.factory import location
 from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, database_url, located
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted
-from spinney.reports import MailSettings
 
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
@@ -155,12 +154,6 @@ class Mail(MailServer):
     """The addresses that get a copy where a profile names no admins of its own."""
     domain: str = Field(default="ingest.invalid", pattern=r"^[A-Za-z0-9.-]{1,120}$")
     """What follows the @ in the Message-IDs of this service. It should never change."""
-
-    @model_validator(mode="after")
-    def _names_a_server(self) -> "Mail":
-        with value_errors():
-            MailSettings(host=self.host, port=self.port, security=self.security)
-        return self
 
 
 class Downloads(Table):
