@@ -5,13 +5,15 @@ preferred to 0004 because the folder's name still contains the id when every inv
 """
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from spinney.apps.ingest.storage.place import Document, Read
+from spinney.files.digests import ALGORITHMS
 from spinney.files.paths import NotAdmitted, shown
+from spinney.settings_files import faults
 
 ROOT_DECLARATION = "0=ocfl_1.1"
 ROOT_DECLARED = b"ocfl_1.1\n"
@@ -29,13 +31,22 @@ _FOLDER_MAX = 100
 _ID_MAX_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(BaseModel):
     """The parameters of extension 0003, with its own defaults."""
 
-    algorithm: str = "sha256"
-    tuple_size: int = 3
-    tuples: int = 3
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+
+    algorithm: Literal["md5", "sha1", "sha256", "sha512"] = Field(default="sha256", alias="digestAlgorithm")
+    tuple_size: int = Field(default=3, alias="tupleSize", ge=0, le=32)
+    tuples: int = Field(default=3, alias="numberOfTuples", ge=0, le=32)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.tuple_size * self.tuples > ALGORITHMS[self.algorithm]:
+            raise ValueError("the tuples have more digits than a digest")
+        if (self.tuple_size == 0) != (self.tuples == 0):
+            raise ValueError("tupleSize and numberOfTuples are 0 only together")
+        return self
 
     def path(self, object_id: str) -> str:
         """Return the path of an object, relative to the storage root. Raises NotAdmitted for an invalid id."""
@@ -65,13 +76,7 @@ def staging(object_id: str) -> str:
 
 def documents() -> dict[str, bytes]:
     """Return the files of a new root, in the order in which they are to be written: the declaration last."""
-    plain = Layout()
-    config = {
-        "extensionName": EXTENSION,
-        "digestAlgorithm": plain.algorithm,
-        "tupleSize": plain.tuple_size,
-        "numberOfTuples": plain.tuples,
-    }
+    config = {"extensionName": EXTENSION, **Layout().model_dump(by_alias=True)}
     layout = {
         "extension": EXTENSION,
         "description": "Three folders by the SHA-256 of the object's id, then one named by the id, percent-encoded.",
@@ -94,23 +99,12 @@ def read_layout(read: Read, where: str) -> Layout:
         )
     config = read(CONFIG)
     parameters = _parse_object(config, where, CONFIG) if config is not None else {}
-    declared = Layout(
-        algorithm=parameters.get("digestAlgorithm", "sha256"),
-        tuple_size=parameters.get("tupleSize", 3),
-        tuples=parameters.get("numberOfTuples", 3),
-    )
-    if not _is_valid(declared):
-        raise NotAdmitted(f"{CONFIG} of the storage root {shown(where)} is not valid; correct it")
-    return declared
-
-
-def _is_valid(layout: Layout) -> bool:
-    """Return whether the parameters are within the limits of extension 0003."""
-    digits = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}.get(str(layout.algorithm))
-    numbers = (layout.tuple_size, layout.tuples)
-    if digits is None or not all(type(n) is int and 0 <= n <= 32 for n in numbers):
-        return False
-    return layout.tuple_size * layout.tuples <= digits and (layout.tuple_size == 0) == (layout.tuples == 0)
+    try:
+        return Layout.model_validate(parameters)
+    except ValidationError as error:
+        raise NotAdmitted(
+            f"{CONFIG} of the storage root {shown(where)} is not valid ({faults(error)[0]}); correct it"
+        ) from None
 
 
 def _folder(object_id: bytes, value: str) -> str:
