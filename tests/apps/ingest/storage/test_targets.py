@@ -8,7 +8,7 @@ import pytest
 
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
 from long_tests import LONG
-from spinney.apps.ingest.storage import NoSuchObject, open_storage
+from spinney.apps.ingest.storage import Damaged, NoSuchObject, open_storage
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.layout import CONFIG, LAYOUT, Layout, read_layout
 from spinney.apps.ingest.storage.place import Document
@@ -97,6 +97,51 @@ def test_an_object_that_another_program_made_is_read_and_continued(tmp_path: Pat
     assert (made / "v2/data").is_dir()
     assert storage.verify(ARK).faults == ()
     assert all("E0" not in error for error in complaints(tmp_path / "root"))
+
+
+SUM = "ab" * 64
+SOUND: dict[str, object] = {
+    "id": ARK,
+    "type": "https://ocfl.io/1.1/spec/#inventory",
+    "digestAlgorithm": "sha512",
+    "head": "v01",
+    "manifest": {SUM: ["v01/content/x"]},
+    "versions": {"v01": {}},
+}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"type": "https://ocfl.io/2.0/spec/#inventory"},
+        {"id": "ark:/1/other"},
+        {"digestAlgorithm": "md5"},
+        {"head": "v00"},
+        {"head": "1"},
+        {"head": 1},
+        {"contentDirectory": ".."},
+        {"contentDirectory": "a/b"},
+        {"contentDirectory": 1},
+        {"manifest": []},
+        {"manifest": {SUM.upper(): ["v01/content/x"]}},
+        {"manifest": {"ab": ["v01/content/x"]}},
+        {"manifest": {SUM: []}},
+        {"manifest": {SUM: [1]}},
+        {"manifest": {SUM: "v01/content/x"}},
+        {"manifest": {SUM: ["../x"]}},
+        {"fixity": None},
+        {"fixity": {"md5": {"0": ["/x"]}}},
+        {"versions": {}},
+        {"versions": {"v1": {}}},
+        {"versions": {"v01": {}, "v02": {}}},
+    ],
+)
+def test_an_inventory_that_is_not_valid_is_damaged(changed: dict[str, object]) -> None:
+    sound = inventories.parse(orjson.dumps(SOUND), ARK)
+    assert (sound.head, sound.name(2)) == (1, "v02")
+
+    with pytest.raises(Damaged, match=r"the inventory of .*; restore it from a copy"):
+        inventories.parse(orjson.dumps({**SOUND, **changed}), ARK)
 
 
 @pytest.mark.parametrize("path", ["../../../../secret", "/etc/passwd", "v1/content/../../../x"])

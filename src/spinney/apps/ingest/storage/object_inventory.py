@@ -2,17 +2,28 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import orjson
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Version
 from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
 from spinney.files.digests import ALGORITHMS
-from spinney.files.paths import NotAdmitted, relative, shown
+from spinney.files.paths import NotAdmitted, component, relative, shown
+from spinney.settings_files import faults
 
 TYPES = frozenset({"https://ocfl.io/1.0/spec/#inventory", "https://ocfl.io/1.1/spec/#inventory"})
 TYPE = "https://ocfl.io/1.1/spec/#inventory"
@@ -22,32 +33,55 @@ FIXITY = frozenset({"md5", "sha1", "sha256", "sha512"})
 """The supported algorithms that a fixity block may have; OCFL has no crc32, adler32 or sha384."""
 NAME = "inventory.json"
 
-_VERSION = re.compile(r"v(0*)([1-9][0-9]{0,8})")
-_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+Contents = dict[str, list[Annotated[str, AfterValidator(relative)]]]
+"""Digest to the paths that have it. Every path is checked to lead downward."""
+_CONTENTS = TypeAdapter(Contents)
+_DIGEST = re.compile(r"[0-9a-f]+")
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(BaseModel):
     """An inventory whose manifest has been checked; the states of its versions are checked when they are read."""
 
+    model_config = ConfigDict(frozen=True, strict=True)
+
     id: str
-    algorithm: str
-    """The digest algorithm that addresses content (``digestAlgorithm`` of OCFL): sha512 or sha256."""
-    head: int
-    """The number of the newest version."""
-    width: int
-    """The digits of a version's number where another program padded it with zeros; 0 where it is not padded."""
-    content: str
+    algorithm: Literal["sha512", "sha256"] = Field(alias="digestAlgorithm")
+    """The digest algorithm that addresses content."""
+    head_name: str = Field(alias="head", pattern="^v0*[1-9][0-9]{0,8}$")
+    """The name of the newest version."""
+    content: Annotated[str, AfterValidator(component)] = Field(default="content", alias="contentDirectory")
     """The name of the content folder."""
-    manifest: Mapping[str, Sequence[str]]
-    """Digest to the paths of that content in the object."""
-    fixity: Mapping[str, Mapping[str, Sequence[str]]]
-    blocks: Mapping[str, Mapping[str, Any]]
+    manifest: Contents
+    """The contents of all versions."""
+    fixity: dict[str, Contents] = {}
+    blocks: dict[str, Any] = Field(alias="versions")
     """The version blocks of the document."""
+
+    @cached_property
+    def head(self) -> int:
+        """The number of the newest version."""
+        return int(self.head_name[1:])
 
     def name(self, number: int) -> str:
         """Return the name of a version's folder."""
         return f"v{number:0{self.width}d}" if self.width else f"v{number}"
+
+    @cached_property
+    def width(self) -> int:
+        """The digits of a version's number where another program padded it with zeros; 0 where it is not padded."""
+        return len(self.head_name) - 1 if self.head_name[1] == "0" else 0
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        for value, paths in self.manifest.items():
+            if len(value) != ALGORITHMS[self.algorithm] or not _DIGEST.fullmatch(value) or not paths:
+                raise ValueError(
+                    f"'{shown(value[:140])}' in the manifest is no lowercase digest of a content"
+                )
+        if self.blocks.keys() != {self.name(number) for number in range(1, self.head + 1)}:
+            raise ValueError(f"there are not exactly the versions 1 to {self.head}")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +120,8 @@ def sidecar(raw: bytes, algorithm: str) -> bytes:
 def parse(raw: bytes, object_id: str) -> Inventory:
     """Parse an inventory, and check its manifest; the states of versions are checked when they are read.
 
-    Every path is checked to lead downward, since an inventory may come from another program, or from a
-    damaged disk. Raises Damaged when it is invalid, or belongs to another object.
+    It may come from another program, or from a damaged disk. Raises Damaged when it is invalid, or belongs to another
+    object.
     """
     try:
         document = orjson.loads(raw)
@@ -97,26 +131,7 @@ def parse(raw: bytes, object_id: str) -> Inventory:
         raise _damaged(object_id, "is not of OCFL 1.0 or 1.1")
     if document.get("id") != object_id:
         raise _damaged(object_id, f"is that of '{shown(str(document.get('id')))[:200]}'")
-    if (algorithm := document.get("digestAlgorithm")) not in ADDRESSING:
-        raise _damaged(object_id, "has a digestAlgorithm other than sha512 or sha256")
-    head, width = _head(document, object_id)
-    content = document.get("contentDirectory", "content")
-    if not isinstance(content, str) or content in ("", ".", "..") or "/" in content:
-        raise _damaged(object_id, "has a contentDirectory that is no plain name")
-    blocks = document.get("versions")
-    inventory = Inventory(
-        id=object_id,
-        algorithm=algorithm,
-        head=head,
-        width=width,
-        content=content,
-        manifest=_contents(document.get("manifest"), ALGORITHMS[algorithm], object_id),
-        fixity={a: _fixity(v, object_id) for a, v in _mapping(document.get("fixity", {}), object_id).items()},
-        blocks=_mapping(blocks, object_id),
-    )
-    if set(inventory.blocks) != {inventory.name(n) for n in range(1, head + 1)}:
-        raise _damaged(object_id, f"does not have exactly the versions 1 to {head}")
-    return inventory
+    return _checked(Inventory.model_validate, document, object_id)
 
 
 def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
@@ -128,10 +143,10 @@ def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
     number = inventory.head if number is None else number
     digests: dict[str, str] = {}
     block = _block(inventory, number)
-    for value, places in _mapping(block.get("state"), inventory.id).items():
+    for value, paths in _checked(_CONTENTS.validate_python, block.get("state"), inventory.id).items():
         if value not in inventory.manifest:
             raise _damaged(inventory.id, f"names a digest in version {number} that its manifest has not")
-        for path in _paths(places, inventory.id):
+        for path in paths:
             if path in digests:
                 raise _damaged(inventory.id, f"has '{shown(path)}' twice in version {number}")
             digests[path] = value
@@ -156,7 +171,7 @@ def version(inventory: Inventory, number: int) -> Version:
         message=message_of(block.get("message")),
         user=name_of(block.get("user")),
         key=key_of(block.get("message")),
-        files=sum(len(_paths(p, inventory.id)) for p in _mapping(block.get("state"), inventory.id).values()),
+        files=sum(map(len, _checked(_CONTENTS.validate_python, block.get("state"), inventory.id).values())),
     )
 
 
@@ -172,7 +187,9 @@ def version_of_key(inventory: Inventory, key: str) -> int | None:
 
 def sums_by_content(inventory: Inventory) -> dict[str, dict[str, str]]:
     """Return all recorded digests by content path, for supported algorithms, the addressing one first."""
-    sums = {p: {inventory.algorithm: v} for v, places in inventory.manifest.items() for p in places}
+    sums: dict[str, dict[str, str]] = {
+        p: {inventory.algorithm: v} for v, places in inventory.manifest.items() for p in places
+    }
     for algorithm, block in inventory.fixity.items():
         if algorithm not in ALGORITHMS:  # to be ignored: OCFL 1.1 section 3.4, E028
             continue
@@ -241,55 +258,20 @@ def _block(inventory: Inventory, number: int) -> dict[str, Any]:
         raise NoSuchObject(
             f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one, or restore it"
         )
-    return _mapping(inventory.blocks[inventory.name(number)], inventory.id)
-
-
-def _head(document: Mapping[str, Any], object_id: str) -> tuple[int, int]:
-    """Return the number of the newest version, and the width to which numbers are padded (0: they are
-    not)."""
-    name = document.get("head")
-    match = _VERSION.fullmatch(name) if isinstance(name, str) else None
-    if match is None or not isinstance(name, str):
-        raise _damaged(object_id, "has a head that is no version's name")
-    return int(match[2]), len(name) - 1 if match[1] else 0
-
-
-def _contents(manifest: object, digits: int, object_id: str) -> dict[str, Sequence[str]]:
-    """Return the manifest, checked: lowercase digests of the right length, each with a path at least."""
-    block = _mapping(manifest, object_id)
-    for value, places in block.items():
-        if len(value) != digits or not _HEXADECIMAL.fullmatch(value):
-            raise _damaged(
-                object_id, f"has '{shown(value[:140])}' in its manifest, which is no digest in lowercase"
-            )
-        if not _paths(places, object_id):
-            raise _damaged(object_id, f"has no content for {value}")
+    block = inventory.blocks[inventory.name(number)]
+    if not isinstance(block, dict):
+        raise _damaged(inventory.id, f"has no JSON object for version {number}")
     return block
 
 
-def _fixity(fixity: object, object_id: str) -> dict[str, Sequence[str]]:
-    block = _mapping(fixity, object_id)
-    for places in block.values():
-        _paths(places, object_id)
-    return block
-
-
-def _paths(paths: object, object_id: str) -> Sequence[str]:
-    """Return a list of relative paths, checked. Raises Damaged."""
-    if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
-        raise _damaged(object_id, "has something other than paths where paths belong")
-    for path in paths:
-        try:
-            relative(path)
-        except NotAdmitted as error:
-            raise _damaged(object_id, f"has a path that leads elsewhere ({error})") from None
-    return paths
-
-
-def _mapping(value: object, object_id: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _damaged(object_id, "has no JSON object where one belongs")
-    return value
+def _checked(check: Callable[[Any], _T], value: Any, object_id: str) -> _T:
+    """Return what a check of pydantic makes of a part of an inventory. Raises Damaged."""
+    try:
+        return check(value)
+    except ValidationError as error:
+        raise _damaged(object_id, f"is not valid ({faults(error)[0]})") from None
+    except NotAdmitted as error:
+        raise _damaged(object_id, f"has a path that leads elsewhere ({error})") from None
 
 
 def _damaged(object_id: str, fault: str) -> Damaged:
