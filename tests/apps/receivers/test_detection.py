@@ -274,7 +274,7 @@ def test_a_call_that_is_broken_off_leaves_nothing_half(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ReceiverDatabase(path, TAGS).detect(files, now_s=NOW_S + 1, between=stop)
+        ReceiverDatabase(path, TAGS, between=stop).detect(files, now_s=NOW_S + 1)
     assert content(path) == before
     with sqlite3.connect(path) as db:
         assert db.execute("select count(*) from batches").fetchone() == (1,)

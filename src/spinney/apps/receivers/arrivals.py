@@ -57,52 +57,41 @@ def take_apart(
     bytes, so that a long unpacking can be ended by what it raises.
 
     Raises OSError, also where the disk is full. After any error the new folder has been removed."""
+    bad: list[BadFile] = []
+
+    def place(path: Path, target: Path, name: Path, depth: int = 0, meter: Meter | None = None) -> None:
+        """Take over one file into its place, or unpack an archive there, and the archives in it. ``name``: its
+        path below what arrived, for people. ``depth``: how many archives it is in; a file within one is there
+        already. ``meter``: what the archive around it has used of the limits."""
+        if kind_of_name(path.name) is None or depth >= DEPTH:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if depth == 0:
+                _link_or_copy(path, target)
+            between(path.stat().st_size)
+            return
+        folder = _free(path, target)
+        meter = meter or Meter(limits, container_bytes=path.stat().st_size, into=folder)
+        try:
+            unpack(path, folder, name=path.name, limits=limits, meter=meter, between=between)
+        except NotAdmitted as error:
+            bad.append(BadFile(shown(str(name)), str(error)))
+            return
+        for inner in list(_files(folder)):
+            if kind_of_name(inner.name) is not None and depth + 1 < DEPTH:
+                place(inner, inner, name / inner.relative_to(folder), depth + 1, meter)
+                inner.unlink()
+
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
-    bad: list[BadFile] = []
     try:
         for path in _files(source):
-            if leave_out is not None and path.is_relative_to(leave_out):
-                continue
-            _place(path, into / path.relative_to(source), path.relative_to(source), limits, between, bad)
+            if leave_out is None or not path.is_relative_to(leave_out):
+                name = path.relative_to(source)
+                place(path, into / name, name)
     except BaseException:
         shutil.rmtree(into, ignore_errors=True)
         raise
     return bad
-
-
-def _place(
-    path: Path,
-    target: Path,
-    name: Path,
-    limits: Limits,
-    between: Callable[[int], None],
-    bad: list[BadFile],
-    *,
-    depth: int = 0,
-    meter: Meter | None = None,
-) -> None:
-    """Take over one file into its place, or unpack an archive there, and the archives in it. ``name``: its
-    path below what arrived, for people. ``depth``: how many archives it is in; a file within one is there
-    already. ``meter``: what the archive around it has used of the limits."""
-    if kind_of_name(path.name) is None or depth >= DEPTH:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if depth == 0:
-            _link_or_copy(path, target)
-        between(path.stat().st_size)
-        return
-    folder = _free(path, target)
-    meter = meter or Meter(limits, container_bytes=path.stat().st_size, into=folder)
-    try:
-        unpack(path, folder, name=path.name, limits=limits, meter=meter, between=between)
-    except NotAdmitted as error:
-        bad.append(BadFile(shown(str(name)), str(error)))
-        return
-    for inner in list(_files(folder)):
-        if kind_of_name(inner.name) is not None and depth + 1 < DEPTH:
-            inner_name = name / inner.relative_to(folder)
-            _place(inner, inner, inner_name, limits, between, bad, depth=depth + 1, meter=meter)
-            inner.unlink()
 
 
 def _free(path: Path, target: Path) -> Path:

@@ -35,11 +35,12 @@ LOCK = "receiver:{receiver}"
 """Held while a receiver's database is written, and not while it is read."""
 
 
-def database(receiver: str) -> ReceiverDatabase:
-    """Return the database of a receiver, with the table of tags as it is now. Raises UsageError where the
-    settings or the table are wrong."""
+def _database(job: Job, receiver: str) -> ReceiverDatabase:
+    """Return the database of a receiver for a job, with the table of tags as it is now. Raises UsageError where
+    the settings or the table are wrong."""
     config = settings.load()
-    return ReceiverDatabase(config.database(receiver), read_tags(config.tags))
+    path, tags = config.database(receiver), read_tags(config.tags)
+    return ReceiverDatabase(path, tags, job=job.id, between=job.check_cancelled)
 
 
 def _snapshot(receiver: str) -> AbstractContextManager[sqlite3.Connection]:
@@ -54,9 +55,7 @@ def detect(job: Job, receiver: Receiver) -> dict[str, object]:
     parent = job.parent
     assert parent is not None, "only uploads and syncs spawn it"
     paths = listed_files(parent.folder, receiver)
-    return _reported(
-        job, database(receiver).detect(paths, now_s=time.time(), job=job.id, between=job.check_cancelled)
-    )
+    return _reported(job, _database(job, receiver).detect(paths, now_s=time.time()))
 
 
 def listed_files(folder: Path, receiver: str) -> list[Path]:
@@ -85,9 +84,7 @@ def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, obje
         sessions = [session for (session,) in rows]
     if not sessions:
         raise Fail(f"{receiver} has no boot session from {first} to {last}", retryable=False)
-    return _reported(
-        job, database(receiver).rerun(sessions, now_s=time.time(), job=job.id, between=job.check_cancelled)
-    )
+    return _reported(job, _database(job, receiver).rerun(sessions, now_s=time.time()))
 
 
 def _reported(job: Job, detected: Detected) -> dict[str, object]:

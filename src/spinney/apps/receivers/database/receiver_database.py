@@ -64,30 +64,23 @@ class ReceiverDatabase:
     """The database of one receiver, in a file. Its methods open and close the file, so that nothing is kept
     between calls."""
 
-    def __init__(self, path: Path, tags: Sequence[Tag]) -> None:
+    def __init__(
+        self, path: Path, tags: Sequence[Tag], *, job: int = 0, between: Callable[[], None] = lambda: None
+    ) -> None:
         """``path``: the file, which is made when something is first written. ``tags``: what is detected; a
         session that was detected with others, or by other ``RULES``, is detected afresh when its next file
-        comes."""
-        self._path, self._tags = path, tuple(tags)
+        comes. ``job``: the number of the job that detects. ``between`` is called after each piece of a raw file, so
+        that a caller may show progress or stop; what it raises leaves the database as it was."""
+        self._path, self._tags, self._job, self._between = path, tuple(tags), job, between
         # Paths of raw files are kept relative to this folder, so that it may be moved.
         self._data = path.absolute().parent.parent.resolve()
         described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(RULES)])
         self._digest = hashlib.sha256(described).hexdigest()
 
-    def detect(
-        self,
-        paths: Iterable[Path],
-        *,
-        now_s: float,
-        job: int = 0,
-        between: Callable[[], None] = lambda: None,
-    ) -> Detected:
+    def detect(self, paths: Iterable[Path], *, now_s: float) -> Detected:
         """Detect in these raw files, which must stay where they are, and write what is new. A file whose
-        content the database has is only counted.
-
-        ``between`` is called after each piece of a file, so that a caller may show progress or stop; what it
-        raises leaves the database as it was. ``job``: the number of the job that does it. ``now_s``: the time
-        now, in seconds since 1970; pulses that are later by more than a day are broken.
+        content the database has is only counted. ``now_s``: the time now, in seconds since 1970; pulses that are later
+        by more than a day are broken.
 
         Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and
         sqlite3.Error."""
@@ -104,30 +97,16 @@ class ReceiverDatabase:
                     digests.add(each.sha256)  # also of another session: a content counts once
                     by_session[each.source.session].append(each)
             results = [
-                self._detect_session(db, session, files, (job, now_s), between)
-                for session, files in by_session.items()
+                self._detect_session(db, session, files, now_s) for session, files in by_session.items()
             ]
         total = _total(results)
         return total._replace(repeated=len(new) - total.files)
 
-    def rerun(
-        self,
-        sessions: Iterable[int],
-        *,
-        now_s: float,
-        job: int = 0,
-        between: Callable[[], None] = lambda: None,
-    ) -> Detected:
+    def rerun(self, sessions: Iterable[int], *, now_s: float) -> Detected:
         """Detect these sessions afresh, from the files that the database has of them: after a change of the
-        tags or rules. A session without files becomes empty. Parameters and errors are those of
-        ``detect``."""
+        tags or rules. A session without files becomes empty. Errors are those of ``detect``."""
         with self._writing() as db:
-            return _total(
-                [
-                    self._detect_session(db, session, [], (job, now_s), between, afresh=True)
-                    for session in sessions
-                ]
-            )
+            return _total([self._detect_session(db, session, [], now_s, afresh=True) for session in sessions])
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -145,17 +124,10 @@ class ReceiverDatabase:
             db.execute("commit")  # a connection that is closed without it rolls back
 
     def _detect_session(
-        self,
-        db: sqlite3.Connection,
-        session: int,
-        new: list[_New],
-        by: tuple[int, float],
-        between: Callable[[], None],
-        *,
-        afresh: bool = False,
+        self, db: sqlite3.Connection, session: int, new: list[_New], now_s: float, *, afresh: bool = False
     ) -> Detected:
         """Detect in the new files of one session, after those before or with all of them, and enter the
-        batch. ``by``: the job and the time now. ``afresh``: all files are read again, whatever is new."""
+        batch. ``afresh``: all files are read again, whatever is new."""
         new = _ordered(new)
         start = None if afresh else _start(db, session, new, self._digest, self._data)
         afresh = start is None
@@ -169,18 +141,19 @@ class ReceiverDatabase:
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
         # The number of a batch is free for the whole transaction, which has the only write lock.
         (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
-        db.execute("insert into batches values (?, ?, ?, ?, 0, 0, 0, ?)", (batch, *by, session, afresh))
+        made = (batch, self._job, now_s, session, afresh)
+        db.execute("insert into batches values (?, ?, ?, ?, 0, 0, 0, ?)", made)
         bursts = BurstFinder(self._tags, state.get("bursts"))
         runs = RunFinder(self._tags, state.get("runs"))
         pulses = broken = 0
         fresh = {each.sha256 for each in new}
         for each in every:
             counts, broken_before = ReadCounts(), bursts.broken
-            for piece in read_pulses(each.path, counts, now_s=by[1], begin=begin):
+            for piece in read_pulses(each.path, counts, now_s=now_s, begin=begin):
                 _write_hits(db, session, runs.add(bursts.find(piece)))
                 _write_positions(db, session, counts.positions)
                 counts.positions.clear()
-                between()
+                self._between()
             begin = 0  # only the first file continues one
             counts.broken += bursts.broken - broken_before
             counts.pulses -= bursts.broken - broken_before
