@@ -9,11 +9,7 @@ import typer
 from pydantic import Field
 
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.orders import (
-    BatchOrder,
-    FrozenModel,
-    require_notified,
-)
+from spinney.apps.ingest.deposits.orders import BatchOrder, FrozenModel, require_notified
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.manifests import About, PayloadKind, fields
 from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, require_stage, stage_names
