@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney import Defer, Job, Warn
 from spinney.apps.ingest import fetching
@@ -42,9 +42,6 @@ from spinney.apps.ingest.storage import (
 )
 from spinney.files.paths import PRODUCER, SYSTEM, NotAdmitted
 
-if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory.inventory import Inventory
-
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
 MINTED, REFUSED = "minted", "minted in vain"
@@ -67,14 +64,13 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     with admission():
         content = _content(work)
         about = _about(work, content)
-        inventory = open_resources.inventory(work.settings)
-        ark, is_minted = _identify(work, inventory, about)
+        ark, is_minted = _identify(work, about)
         # Waiting for the lock repeats nothing above: the ARK is kept, the content is whole. The lock is kept until the
         # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
-        recorded = next(iter(inventory.find(ark=ark, limit=1)), None)
+        recorded = next(iter(work.inventory.find(ark=ark, limit=1)), None)
         if not is_minted:
-            _require_still_identified(work, inventory, about, recorded, ark)
+            _require_still_identified(work, about, recorded, ark)
         # An object stays where it is, since its next version is stored as a change of the last one.
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
@@ -84,12 +80,12 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         versions = _versions(storage, ark)
         put_key = _put_key(work, deposited_key, versions)
         number = next((v.number for v in versions if v.key == put_key), len(versions) + 1)
-        about = _titled(work, _completed(work, inventory, about, recorded, number))
+        about = _titled(work, _completed(work, about, recorded, number))
         files = _files(content, about)
-        if not (is_minted and _is_new(work, inventory, versions, ark)):
+        if not (is_minted and _is_new(work, versions, ark)):
             identities.require_same_owner(recorded, versions, work.profile, ark)
-            _require_new_number(work, inventory, recorded, versions, files)
-        with _bound(work, inventory, about, _new_local_ids(about, recorded, versions)):
+            _require_new_number(work, recorded, versions, files)
+        with _bound(work, about, _new_local_ids(about, recorded, versions)):
             stored = _put(work, storage, ark, files, put_key)
         if not stored.changed:
             job.data[UNCHANGED] = [deposited_key, versions[stored.version - 1].key]
@@ -146,9 +142,7 @@ def _titled(work: Work, about: About) -> About:
     return replace(about, title=about.title or work.order.payload.name)
 
 
-def _completed(
-    work: Work, inventory: "Inventory", about: About, recorded: Match | None, number: int
-) -> About:
+def _completed(work: Work, about: About, recorded: Match | None, number: int) -> About:
     """Return the description of an update, with what it lacks from the version before ``number``, which it makes.
 
     A version that was made before, or that the storage has lost, is described as it was then, whatever later ones have
@@ -159,7 +153,7 @@ def _completed(
     about = replace(about, local_ids=tuple(dict.fromkeys((*about.local_ids, *recorded.local_ids))))
     before = recorded.head
     if number <= recorded.head.version:
-        object_ = inventory.object(recorded.ark)
+        object_ = work.inventory.object(recorded.ark)
         earlier = [v for v in object_.versions if v.version < number] if object_ is not None else []
         if not earlier:
             return about
@@ -172,18 +166,18 @@ def _completed(
     )
 
 
-def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
+def _identify(work: Work, about: About) -> tuple[str, bool]:
     """Return the object's ARK, and whether it was minted for this object.
 
     The ARK is given, found by a local id, minted by an earlier attempt, or minted now; it is kept at once.
     """
     data = work.job.data.snapshot()
     # What is kept as "ark" is only shown: the local id that led to it may be free again by now.
-    ark = identities.identify(inventory, work.profile.collection, about) or data.get(MINTED)
+    ark = identities.identify(work.inventory, work.profile.collection, about) or data.get(MINTED)
     if ark is None:
         refused = data.get(REFUSED, 0)
         key = f"{work.order.jid}.{refused}" if refused else work.order.jid
-        ark = identities.minter(work.settings, work.profile, inventory).mint(
+        ark = identities.minter(work.settings, work.profile, work.inventory).mint(
             key, identities.described(_titled(work, about))
         )
         work.job.data[MINTED] = data[MINTED] = ark  # before all else: no other may be minted for it
@@ -192,9 +186,7 @@ def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bo
     return ark, data.get(MINTED) == ark
 
 
-def _require_still_identified(
-    work: Work, inventory: "Inventory", about: About, recorded: Match | None, ark: str
-) -> None:
+def _require_still_identified(work: Work, about: About, recorded: Match | None, ark: str) -> None:
     """Raise Defer where the local id that led to a recorded object was bound to it only by a deposit that has been
     refused since: this one would become a version of an object that never had its local id."""
     if (
@@ -203,7 +195,7 @@ def _require_still_identified(
         or not set(about.local_ids).isdisjoint(recorded.local_ids)
     ):
         return
-    if identities.identify(inventory, work.profile.collection, about) != ark:
+    if identities.identify(work.inventory, work.profile.collection, about) != ark:
         raise Defer(TAKEN_S, f"its local ids do not belong to {ark} any more; they are looked up again")
 
 
@@ -215,13 +207,13 @@ def _versions(storage: Storage, ark: str) -> list[Version]:
         return []
 
 
-def _is_new(work: Work, inventory: "Inventory", versions: list[Version], ark: str) -> bool:
+def _is_new(work: Work, versions: list[Version], ark: str) -> bool:
     """Whether there is no object yet under an ARK that was minted for this object.
 
     There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
     object, and Defer is raised to mint another: this object would be stored as the next version of that one.
     """
-    jids = _deposited_by(inventory, versions, ark)
+    jids = _deposited_by(work, versions, ark)
     if jids is None:
         return True
     if work.order.jid in jids or "processing" in work.job.results:
@@ -235,30 +227,30 @@ def _is_new(work: Work, inventory: "Inventory", versions: list[Version], ark: st
     )
 
 
-def _deposited_by(inventory: "Inventory", versions: list[Version], ark: str) -> list[str] | None:
+def _deposited_by(work: Work, versions: list[Version], ark: str) -> list[str] | None:
     """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
     inventory; None: there is no such object."""
     if versions:
         return [(version.key or "").partition(".")[0] for version in versions]
-    recorded = inventory.object(ark)  # lost from the storage
+    recorded = work.inventory.object(ark)  # lost from the storage
     return None if recorded is None else [version.job_id for version in recorded.versions]
 
 
 def _require_new_number(
-    work: Work, inventory: "Inventory", recorded: Match | None, versions: list[Version], files: list[Incoming]
+    work: Work, recorded: Match | None, versions: list[Version], files: list[Incoming]
 ) -> None:
     """Raise NotAdmitted where the storage has lost recorded versions, and would give the number of one of them to other
     content. What made the lost version may make it again."""
     if recorded is None or recorded.head.version <= len(versions):
         return
     ark, number = recorded.ark, len(versions) + 1
-    object_ = inventory.object(ark)
+    object_ = work.inventory.object(ark)
     versions_ = object_.versions if object_ else ()
     lost = next((version for version in versions_ if version.version == number), None)
     if (
         lost is not None
         and lost.job_id == work.order.jid
-        and recorded_files.is_content_of(files, inventory.files(ark, number), merge=work.order.update)
+        and recorded_files.is_content_of(files, work.inventory.files(ark, number), merge=work.order.update)
     ):
         return
     stored = f"only version {len(versions)}" if versions else "none"
@@ -283,7 +275,7 @@ def _new_local_ids(about: About, recorded: Match | None, versions: list[Version]
 
 
 @contextmanager
-def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> Iterator[None]:
+def _bound(work: Work, about: About, new: list[str]) -> Iterator[None]:
     """Bind the local ids to the ARK while its version is stored; the ``new`` ones are free again if it is refused.
     Otherwise the next deposit with one of them would be taken for a version of this object. Raises Defer where another
     object was quicker.
@@ -292,7 +284,7 @@ def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> 
     """
     assert about.primary_id is not None
     try:
-        inventory.bind(work.profile.collection, about.local_ids, about.primary_id)
+        work.inventory.bind(work.profile.collection, about.local_ids, about.primary_id)
     except LocalIdTaken as error:
         # Another object was bound since the lookup; the next attempt makes this one a version of that, or refuses it.
         raise Defer(TAKEN_S, str(error)) from error
@@ -302,7 +294,7 @@ def _bound(work: Work, inventory: "Inventory", about: About, new: list[str]) -> 
         raise
     except (NotAdmitted, Defer):
         if new:
-            inventory.unbind(work.profile.collection, new, about.primary_id)
+            work.inventory.unbind(work.profile.collection, new, about.primary_id)
         raise
 
 

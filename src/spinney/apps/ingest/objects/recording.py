@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney import Job
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.batches import unchanged_objects
-from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock
-from spinney.apps.ingest.objects.work import STORED, load_work, read_list
+from spinney.apps.ingest.objects.work import STORED, Work, load_work, read_list
 from spinney.files.paths import NotAdmitted
-
-if TYPE_CHECKING:
-    from spinney.apps.ingest.inventory.inventory import Inventory
 
 _RECORDED = ("ark", "collection", "owner", "version", "storage", "local_ids", "who", "what", "when")
 """What is recorded as ``processing`` returned it."""
@@ -35,10 +31,9 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     _note_in_batch(job, order)
     provenance = processed.get("by", order.model_dump(include={"bid", "jid", "submitter"}))
     with admission():
-        inventory = open_resources.inventory(work.settings)
-        if not processed["own"] and _is_recorded(inventory, processed["ark"], processed["version"]):
+        if not processed["own"] and _is_recorded(work, processed["ark"], processed["version"]):
             return value
-        before = _files(inventory, processed["ark"], processed["version"] - 1) if order.update else {}
+        before = _files(work, processed["ark"], processed["version"] - 1) if order.update else {}
         files = [
             File(
                 path=row["path"],
@@ -49,7 +44,7 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
             for row in rows
         ]
         # As it was stored: the profile may have changed since.
-        inventory.record(
+        work.inventory.record(
             Entry(
                 **{name: processed[name] for name in _RECORDED},
                 submitter=provenance["submitter"],
@@ -77,16 +72,16 @@ def _note_in_batch(job: Job, order: ObjectOrder) -> None:
         unchanged_objects.keep(batch.folder, order.jid, unchanged)
 
 
-def _is_recorded(inventory: "Inventory", ark: str, version: int) -> bool:
+def _is_recorded(work: Work, ark: str, version: int) -> bool:
     """Whether a version that another job stored is recorded: that job may have ended before it recorded it."""
-    recorded = inventory.object(ark)
+    recorded = work.inventory.object(ark)
     return recorded is not None and any(entry.version == version for entry in recorded.versions)
 
 
-def _files(inventory: "Inventory", ark: str, version: int) -> Mapping[str, File]:
+def _files(work: Work, ark: str, version: int) -> Mapping[str, File]:
     """Return the files of a version by path; none where it is not recorded."""
     try:
-        return {file.path: file for file in inventory.files(ark, version)}
+        return {file.path: file for file in work.inventory.files(ark, version)}
     except NotAdmitted:
         return {}
 

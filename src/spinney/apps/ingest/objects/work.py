@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from spinney import Fail, Finish, Hold, Job
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES
-from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.config import open_resources, profiles, settings
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import url_queries
@@ -18,6 +18,9 @@ from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetching import Rules
 from spinney.errors import UsageError
 from spinney.files import copies
+
+if TYPE_CHECKING:
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
@@ -48,6 +51,11 @@ class Work:
         before that the stage runs again. The engine does not sync working areas.
         """
         return self.folder != self.job.folder
+
+    @property
+    def inventory(self) -> "Inventory":
+        """The inventory, which the process keeps open."""
+        return open_resources.inventory(self.settings)
 
     @property
     def rules(self) -> Rules:
