@@ -1,15 +1,15 @@
 """The stages of uploads, imports and of what attached receivers bring: take apart, check, sort, tell the uploader.
 
 The first stage differs: ``unpack`` reads the job's own folder, ``copy`` a path of this host, and ``fetch`` what a
-command has fetched. All leave the files in ``made/raw`` and the refused archives in ``made/refused.json``. The other
-stages are the same functions for all three types. ``report`` is marked ``again``: it runs once more when the tree has
-regrown."""
+command has fetched. All leave the files in ``made/raw`` and list the refused archives in ``made/aside.jsonl``. The
+other stages are the same functions for all three types. ``report`` is marked ``again``: it runs once more when the tree
+has regrown."""
 
 import hashlib
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from pydantic import Field
@@ -35,6 +35,8 @@ from spinney.reports.addresses import mailbox
 
 BAD_LIST = "bad_files.txt"
 """The list of files that are no good, in the folder ``MADE``: path, tab and reason on each line."""
+ASIDE = "aside.jsonl"
+"""The same in the order in which it was found, a JSON list of path and reason on each line."""
 ARRIVED = "arrived"
 """In the job's folder: what was copied or fetched from elsewhere."""
 _FETCH_S = 1800  # the time limit of a fetch, in seconds
@@ -97,7 +99,7 @@ def _take_apart(job: Job, source: Path) -> int:
         between=lambda size: job.check_cancelled(),
         leave_out=made,
     )
-    (made / "refused.json").write_bytes(orjson.dumps([list(each) for each in bad]))
+    (made / ASIDE).write_bytes(b"".join(orjson.dumps(list(each)) + b"\n" for each in bad))
     return len(bad)
 
 
@@ -106,9 +108,8 @@ def check_files(job: Job) -> int:
     """Put files aside that are no good, and list them, with the archives that were refused, as a product of
     the job."""
     made = job.folder / MADE
-    arrivals.put_aside(made / "raw", made / "aside", made / "aside.jsonl")
-    aside = [BadFile(*orjson.loads(line)) for line in (made / "aside.jsonl").read_bytes().splitlines()]
-    bad = sorted({*aside, *(BadFile(*each) for each in orjson.loads((made / "refused.json").read_bytes()))})
+    arrivals.put_aside(made / "raw", made / "aside", made / ASIDE)
+    bad = sorted({BadFile(*orjson.loads(line)) for line in (made / ASIDE).read_bytes().splitlines()})
     if bad:
         text = "".join(f"{each.path}\t{each.reason}\n" for each in bad)
         (made / BAD_LIST).write_text(text, encoding="utf-8")
@@ -150,7 +151,8 @@ def report(job: Job) -> str:
         ]
         state = "failed in part" if failed else "is done"
         # Not the time of the report: the same outcome must give the same key.
-        outcome = _digest([bad, *([child.id, child.state] for child in children)])
+        ends = orjson.dumps([bad, *([child.id, child.state] for child in children)])
+        outcome = hashlib.sha256(ends).hexdigest()
         job.submit(
             outbox.mail.options(key=f"receivers.report:{job.id}:{_number(job, outcome)}", forever=True),
             sender=mail.sender,
@@ -161,11 +163,6 @@ def report(job: Job) -> str:
             + f"\n\n{mail.link(f'/apps/receivers/uploads/{job.id}')}\n",
         )
     return text
-
-
-def _digest(value: Any) -> str:
-    """Return a digest of a JSON value."""
-    return hashlib.sha256(orjson.dumps(value)).hexdigest()
 
 
 def _number(job: Job, outcome: str) -> int:
