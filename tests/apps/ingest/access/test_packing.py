@@ -433,12 +433,12 @@ def writer(storage: Storage, between: Callable[[int], None] = lambda read: None)
     def write(out: BinaryIO) -> packages.Package:
         version = bags.Version(ark=ARK, number=1, created=WHEN)
         with writing(Format.ZIP, out, WHEN) as zipped:
-            bagged = bags.bag(zipped, storage, version, between)
+            files, content_bytes = bags.bag(zipped, storage, version, between)
         return packages.Package(
             file=f"{version.name}.zip",
             size_bytes=0,
-            files=bagged.files,
-            content_bytes=bagged.bytes,
+            files=files,
+            content_bytes=content_bytes,
             made=WHEN,
             expires=WHEN + timedelta(days=1),
             seconds=1,

@@ -52,23 +52,16 @@ class Version:
         return f"{name[:_NAME_MAX]}_v{self.number}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bagged:
-    """The number and size of the files in a bag."""
-
-    files: int
-    bytes: int
-
-
 def bag(
     archive: Archive,
     storage: Storage,
     version: Version,
     between: Callable[[int], None] = lambda read: None,
     modified: Mapping[str, datetime] = _NONE,
-) -> Bagged:
-    """Write the version into the archive. ``between`` is called with each number of bytes read. ``modified``: when
-    files were last changed, by path; others get the time of the version.
+) -> tuple[int, int]:
+    """Write the version into the archive, and return the number of its files and of their bytes. ``between`` is called
+    with each number of bytes read. ``modified``: when files were last changed, by path; others get the time of the
+    version.
 
     Raises Differs for content that is missing or does not match its digests, OSError when the storage or the archive
     fails; the archive must then be discarded.
@@ -98,7 +91,7 @@ def bag(
         tags.append(_add_manifest(archive, version, algorithm, manifest))
     raw = "".join(f"{line}\n" for line in tags).encode()
     archive.add(f"{version.name}/tagmanifest-{algorithm}.txt", len(raw), io.BytesIO(raw))
-    return Bagged(files=files, bytes=size)
+    return files, size
 
 
 class _Names:

@@ -65,13 +65,14 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
 
     def write(out: BinaryIO) -> Package:
         with pack.writing(order.format, out, order.created) as archive:
-            bagged = bags.bag(archive, storage, version, byte_progress(job, order.size_bytes), modified)
+            progress = byte_progress(job, order.size_bytes)
+            files, content_bytes = bags.bag(archive, storage, version, progress, modified)
         now = datetime.now(UTC)
         return Package(
             file=f"{version.name}.{order.format}",
             size_bytes=0,
-            files=bagged.files,
-            content_bytes=bagged.bytes,
+            files=files,
+            content_bytes=content_bytes,
             made=now,
             expires=now + timedelta(days=config.access.keep_days),
             seconds=time.monotonic() - began,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.access.bags import Version as Bagged
+from spinney.apps.ingest.access import bags
 from spinney.apps.ingest.access.file_content import PIECE_BYTES, Content, reading, stored
 from spinney.apps.ingest.access.requests import visible_object
 from spinney.apps.ingest.config.settings import Settings
@@ -64,7 +64,7 @@ def manifest(
     (manifests.write_json if json else manifests.write)(rows(), PayloadKind.OBJECT_MANIFEST, out)
     size = out.tell()
     out.seek(0)
-    name = Bagged(ark=object_.ark, number=chosen.version, created=chosen.created).name
+    name = bags.Version(ark=object_.ark, number=chosen.version, created=chosen.created).name
     return Content(path=f"{name}.{'jsonl' if json else 'checkm'}", size_bytes=size, pieces=_pieces(out))
 
 
