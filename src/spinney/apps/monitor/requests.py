@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spinney.apps.monitor import inventory
+from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
-from spinney.errors import DuplicateKey, Refused, StoreUnavailable
+from spinney.errors import DuplicateKey, Refused, StoreUnavailable, UsageError
 from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, Control, Role
 from spinney.tables import TablesUnusable
@@ -88,10 +90,12 @@ async def read_everything(context: "RequestContext", read: Callable[[Control], T
         raise StoreUnavailable(str(error)) from error
 
 
-def start(control: Control, name: str, selection: Selection) -> int:
-    """Start a sequence, and return the number of its job. ``name``: what people see. The names of open
-    sequences are unique keys in the store, so two that are started at once get different ones. Raises Refused
-    when ``OF_ONE_NAME`` sequences of the same entity, or of none, are open."""
+def start(control: Control, selection: Selection, name: str | None = None) -> int:
+    """Start a sequence, and return the number of its job. ``name``: what people see; None: what it selects. The names
+    of open sequences are unique keys in the store, so two that are started at once get different ones. Raises Refused
+    when ``OF_ONE_NAME`` sequences of the same entity, or of none, are open, and UsageError for services and entities
+    that do not exist."""
+    name = _name(selection) if name is None else name
     eid = selection.eid or "000"
     for number in range(OF_ONE_NAME):
         key = f"{_KEY}seq{eid}{f'-{number}' if number else ''}"
@@ -143,6 +147,28 @@ def stop_service(control: Control, gid: int) -> int:
     many there were. The store has no index of services, so all open checks are read."""
     checks = control.queries.jobs(Filter(type=CHECK_TYPE, states=OPEN), limit=100_000)
     return sum(_cancel(control, job.id) for job in checks if job.params["gid"] == gid)
+
+
+def _name(selection: Selection) -> str:
+    """Return the name of a sequence for people. Raises UsageError for services and entities that do not
+    exist: a sequence would check nothing, and complete."""
+    if selection.eid is not None:
+        entity = inventory.entities.get(database(), selection.eid)
+        if entity is None:
+            raise UsageError(f"there is no entity {selection.eid}; 'spinney monitor entities' lists them")
+        return entity.description
+    if selection.gids:
+        services = selection.services()
+        if len(services) < len(set(selection.gids)):
+            missing = set(selection.gids) - {service.gid for service in services}
+            raise UsageError(f"there is no service {min(missing)}; 'spinney monitor services' lists them")
+        only = services[0]
+        return (only.description or only.uri) if len(services) == 1 else f"{len(services)} services"
+    if selection.description is not None:
+        return f"Services like {selection.description}"
+    if selection.unchecked_s is not None:
+        return f"Services not checked for {selection.unchecked_s / 3600:g} hours"
+    return "Services with errors" if selection.state else "All services"
 
 
 def _cancel(control: Control, job_id: int) -> int:

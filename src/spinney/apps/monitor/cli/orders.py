@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from spinney import settings_files
 from spinney.apps.monitor import requests
-from spinney.apps.monitor.inventory import entities
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import Selection
 from spinney.command_line import ByOption, StoreOption, open_control, use_store, wait_for
 from spinney.errors import UsageError
@@ -50,9 +48,8 @@ def check(
         )
     except ValidationError as error:
         raise UsageError(f"{settings_files.faults(error)[0]}; correct it") from None
-    name = _name(selection)
     with open_control(store, by) as control:
-        job_id = requests.start(control, name, selection)
+        job_id = requests.start(control, selection)
         typer.echo(job_id)
         if wait:
             wait_for(control, [job_id])
@@ -76,24 +73,3 @@ def stop(
             typer.echo(f"{requests.stop_service(control, service):,} checks stopped")
         else:
             typer.echo(f"{requests.stop(control, sequence or None):,} sequences stopped")
-
-
-def _name(selection: Selection) -> str:
-    """Return the name of a sequence for people. Raises UsageError for services and entities that do not
-    exist: a sequence would check nothing, and complete."""
-    if selection.eid is not None:
-        entity = entities.get(database(), selection.eid)
-        if entity is None:
-            raise UsageError(f"there is no entity {selection.eid}; 'spinney monitor entities' lists them")
-        return entity.description
-    if selection.gids:
-        services = selection.services()
-        if len(services) < len(set(selection.gids)):
-            missing = set(selection.gids) - {service.gid for service in services}
-            raise UsageError(f"there is no service {min(missing)}; 'spinney monitor services' lists them")
-        return services[0].description if len(services) == 1 else f"{len(services)} services"
-    if selection.description is not None:
-        return f"Services like {selection.description}"
-    if selection.unchecked_s is not None:
-        return f"Services not checked for {selection.unchecked_s / 3600:g} hours"
-    return "Services with errors" if selection.state else "All services"

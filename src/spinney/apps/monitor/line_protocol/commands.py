@@ -194,10 +194,10 @@ def check(door: Door, arguments: Arguments) -> Reply:
             return nothing_found()
         return refusal(105, "Invalid keys in argument list")
     if numbered:
-        requests.start(door.control, _series(numbered), Selection(gids=tuple(s.gid for s in numbered)))
+        requests.start(door.control, Selection(gids=tuple(s.gid for s in numbered)), _series(numbered))
     for entity in selected:
         if entity.services:
-            requests.start(door.control, entity.description, Selection(eid=entity.eid))
+            requests.start(door.control, Selection(eid=entity.eid), entity.description)
     return box(102, "OK")
 
 

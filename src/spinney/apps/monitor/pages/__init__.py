@@ -22,7 +22,7 @@ from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.requests import read_everything, require_unlimited
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
-from spinney.errors import StoreUnavailable, UsageError
+from spinney.errors import StoreUnavailable
 from spinney.operations import Control
 from spinney.pages import Authenticated, Form, NavItem, Pages, run_and_redirect
 from spinney.tables import TablesUnusable
@@ -139,20 +139,15 @@ async def check(context: Authenticated, form: Form) -> Response:
     """Start a check of the service or the entity that the form names, or of everything when it names none,
     and lead back to the page of it."""
     gid, eid = form.whole("gid", "number of a service"), form.whole("eid", "number of an entity")
-    back, name, selection = pages.prefix, "All services", Selection()
+    back, selection = pages.prefix, Selection()
     if gid is not None:
-        back, name, selection = f"{pages.prefix}/services/{gid}", f"Service {gid}", Selection(gids=(gid,))
+        back, selection = f"{pages.prefix}/services/{gid}", Selection(gids=(gid,))
     elif eid is not None:
         back, selection = f"{pages.prefix}/entities/{eid}", Selection(eid=eid)
 
     def start(control: Control) -> int:
         require_unlimited(control)
-        if gid is not None and inventory.services.get(database(), gid) is None:
-            raise UsageError(f"there is no service {gid}")
-        entity = None if eid is None else inventory.entities.get(database(), eid)
-        if eid is not None and entity is None:
-            raise UsageError(f"there is no entity {eid}")
-        return requests.start(control, name if entity is None else entity.description, selection)
+        return requests.start(control, selection)
 
     return await run_and_redirect(
         context, back, start, lambda job_id: f"The check has started as job {job_id}"
