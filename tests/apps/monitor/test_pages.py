@@ -185,3 +185,16 @@ def test_a_check_is_started_and_stopped_by_a_form(world: World) -> None:
     assert "A sequence is the group of checks of one request." in overview
     client.post("/apps/monitor/stop", data={"sequence": str(listed[0].job_id)}, headers=BROWSER)
     assert requests.sequences(world.control()) == []
+
+
+def test_a_check_of_a_service_that_is_retired_or_does_not_exist_is_refused(
+    world: World, monitor: Monitor
+) -> None:
+    monitor.import_([service(1)])  # which retires the others
+    client = world.client("submitter")
+    for gid in ("2", "99"):
+        refused = client.post(
+            "/apps/monitor/check", data={"gid": gid}, headers=BROWSER, follow_redirects=True
+        )
+        assert f"There is no service {gid}" in refused.text
+    assert requests.sequences(world.control()) == []
