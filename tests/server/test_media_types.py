@@ -3,13 +3,13 @@
 import pytest
 from fastapi import Request
 
-from spinney.web.media_types import preferred
+from spinney.web.media_types import preferred, prefers_page, takes_gzip
 
 JSON, CSV = "application/json", "text/csv"
 
 
-def request(*headers: str) -> Request:
-    return Request({"type": "http", "headers": [(b"accept", header.encode()) for header in headers]})
+def request(*headers: str, name: bytes = b"accept") -> Request:
+    return Request({"type": "http", "headers": [(name, header.encode()) for header in headers]})
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,36 @@ def test_given_a_header_then_one_of_the_offered_types_is_preferred(header: str, 
 def test_given_no_header_then_the_first_is_preferred_and_of_two_headers_both_count() -> None:
     assert preferred(request(), (JSON, CSV)) == JSON
     assert preferred(request("application/json;q=0.1", "text/csv"), (JSON, CSV)) == CSV
+
+
+@pytest.mark.parametrize(
+    ("header", "is_page"),
+    [
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", True),
+        ("text/html", True),
+        ("*/*", False),
+        ("", False),
+        ("application/json, text/html;q=0.5", False),
+        ("application/problem+json, text/html;q=0.5", False),
+        ("text/html;q=0, */*", False),
+    ],
+)
+def test_given_a_header_then_a_page_is_for_those_who_prefer_one(header: str, is_page: bool) -> None:
+    assert prefers_page(request(header)) is is_page
+
+
+@pytest.mark.parametrize(
+    ("header", "packed"),
+    [
+        ("gzip, deflate, br", True),
+        ("GZIP;q=0.1", True),
+        ("*", True),
+        ("gzip;q=0, *", False),
+        ("gzip;q=0", False),
+        ("identity", False),
+        ("x-gzipped", False),
+        ("", False),
+    ],
+)
+def test_given_a_header_then_gzip_is_for_those_who_take_it(header: str, packed: bool) -> None:
+    assert takes_gzip(request(header, name=b"accept-encoding")) is packed

@@ -1,8 +1,10 @@
-"""Which form of an answer a client prefers, by its ``Accept`` header (RFC 9110, section 12.5.1)."""
+"""Which form of an answer a client prefers, by ``Accept`` and ``Accept-Encoding`` (RFC 9110, section 12.5)."""
 
 from collections.abc import Sequence
 
 from fastapi import Request
+
+HTML = "text/html"
 
 
 def preferred(request: Request, offered: Sequence[str]) -> str:
@@ -13,14 +15,26 @@ def preferred(request: Request, offered: Sequence[str]) -> str:
     client accepts none, this is the first: an answer that it did not want tells it more than a refusal. A range with
     parameters counts without them, and one whose quality is no number does not count.
     """
-    ranges = _ranges(",".join(request.headers.getlist("accept")))
+    ranges = _ranges(request, "accept")
     return max(offered, key=lambda media_type: _rank(media_type, ranges))
 
 
-def _ranges(header: str) -> dict[str, tuple[float, int]]:
+def prefers_page(request: Request) -> bool:
+    """Return whether the client of the request would rather have a page than JSON, as browsers do."""
+    return preferred(request, ("application/json", "application/problem+json", HTML)) == HTML
+
+
+def takes_gzip(request: Request) -> bool:
+    """Return whether the client of the request can unpack gzip."""
+    ranges = _ranges(request, "accept-encoding")
+    quality, _ = ranges.get("gzip") or ranges.get("*", (0.0, 0))
+    return quality > 0
+
+
+def _ranges(request: Request, header: str) -> dict[str, tuple[float, int]]:
     """Return the quality and the position of each range of a header; the first of equal ones counts."""
     ranges: dict[str, tuple[float, int]] = {}
-    for position, element in enumerate(header.split(",")):
+    for position, element in enumerate(",".join(request.headers.getlist(header)).split(",")):
         name, *parameters = (part.strip().lower() for part in element.split(";"))
         values = [value for key, _, value in (p.partition("=") for p in parameters) if key.strip() == "q"]
         try:

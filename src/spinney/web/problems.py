@@ -43,6 +43,7 @@ from spinney.model.errors import (
 )
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.texts import plain_number_words
+from spinney.web.media_types import prefers_page
 
 log = logging.getLogger(__name__)
 
@@ -324,7 +325,7 @@ def _with_hint(request: Request, status: int, detail: str) -> str:
 
 def _of_page(request: Request) -> bool:
     """Return whether somebody reads the answer in a browser."""
-    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+    return not request.url.path.startswith("/api/") and prefers_page(request)
 
 
 def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:

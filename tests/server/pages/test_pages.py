@@ -513,8 +513,9 @@ def test_given_what_pages_refer_to_when_fetched_then_it_is_there_for_ever_and_pa
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
     assert world.client(None).get(addresses[1]).headers["content-encoding"] == "gzip"
-    plain = world.client(None).get(addresses[1], headers={"Accept-Encoding": "identity"})
-    assert "content-encoding" not in plain.headers
+    for coding in ("identity", "gzip;q=0"):
+        plain = world.client(None).get(addresses[1], headers={"Accept-Encoding": coding})
+        assert "content-encoding" not in plain.headers
 
 
 @pytest.mark.parametrize(
@@ -535,3 +536,10 @@ def test_a_reader_is_not_sent_to_the_document_of_the_api(world: World) -> None:
     assert "nothing at this address" in page.text
     assert "openapi.json" not in page.text
     assert "/api/v1/openapi.json lists what there is" in api.text
+
+
+def test_given_a_client_that_prefers_json_when_refused_then_it_gets_no_page(world: World) -> None:
+    answer = world.client("viewer").get("/jobs/999", headers={"Accept": "application/json, text/html;q=0.5"})
+
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"

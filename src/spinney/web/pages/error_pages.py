@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from spinney.web.media_types import prefers_page
 from spinney.web.pages.page_responses import NAV_ITEMS, page, redirect, wants_part
 from spinney.web.problems import MEDIA_TYPE, STORE_REPLACED
 from spinney.web.request_context import Principal
@@ -67,9 +68,7 @@ def _for_readers(handler: Handler) -> Handler:
 def _is_page(request: Request) -> bool:
     """Return whether the request is that of a page: from a browser or the page's script, and for none of the
     addresses that only programs use."""
-    path = request.url.path
-    accepts = request.headers.get("accept", "")
-    return not path.startswith(_NO_PAGES) and ("text/html" in accepts or wants_part(request))
+    return not request.url.path.startswith(_NO_PAGES) and (prefers_page(request) or wants_part(request))
 
 
 def _to_sign_in(request: Request) -> Response:

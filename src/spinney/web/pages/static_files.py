@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.model.errors import UsageError
+from spinney.web.media_types import takes_gzip
 
 PREFIX = "/static"
 """The path below which all static files are."""
@@ -74,7 +75,7 @@ async def static_file(request: Request, digest: str, name: str) -> Response:
         raise HTTPException(404)
     headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"}
     content = static.content
-    if static.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+    if static.packed is not None and takes_gzip(request):
         headers["Content-Encoding"], content = "gzip", static.packed
     return Response(content, headers=headers, media_type=static.media_type)
 
