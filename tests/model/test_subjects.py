@@ -36,6 +36,20 @@ def test_given_no_template_then_texts_come_before_numbers_and_defaults_tell_noth
     assert subject(copy, {"file": "", "deep": True}) == "deep=true"
 
 
+def test_given_secrets_then_they_tell_nothing() -> None:
+    login = spec(
+        "",
+        user={"type": "string"},
+        password={"type": "string", "writeOnly": True},
+        pin={"anyOf": [{"type": "string", "writeOnly": True}, {"type": "null"}]},
+        level={"type": "integer"},
+    )
+
+    assert (
+        subject(login, {"user": "ann", "password": "••••••", "pin": "••••••", "level": 3}) == "ann · level=3"
+    )
+
+
 def test_given_a_type_without_schema_or_none_then_the_parameters_are_shown_as_they_came() -> None:
     assert subject(spec(), {"b": "x", "a": 1}) == "x · a=1"
     assert subject(None, {"a": [1], "b": {"c": 1}}) == ""

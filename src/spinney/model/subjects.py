@@ -2,7 +2,7 @@
 
 A type may declare a template with ``{parameter}`` fields. Without one, the parameters that differ most between jobs are
 shown: required ones and those that are not at their default, texts before numbers before flags, in the order of the
-declaration."""
+declaration. Secrets, which are hidden and look all the same, are not among them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -66,15 +66,27 @@ def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterab
     names = [*(name for name in properties if name in params), *(n for n in params if n not in properties)]
     parts = []
     for name in names:
-        value, declared = params[name], properties.get(name, {})
-        is_default = isinstance(declared, Mapping) and "default" in declared and declared["default"] == value
-        if value is None or value == "" or is_default or isinstance(value, dict | list):
+        value, declared = params[name], properties.get(name)
+        declared = declared if isinstance(declared, Mapping) else {}
+        is_default = "default" in declared and declared["default"] == value
+        if (
+            value is None
+            or value == ""
+            or is_default
+            or isinstance(value, dict | list)
+            or _is_secret(declared)
+        ):
             continue
         is_text = isinstance(value, str)
         rank = 0 if is_text else 2 if isinstance(value, bool) else 1
         parts.append((rank, _text(value) if is_text else f"{name}={_text(value)}"))
     parts.sort(key=lambda part: part[0])
     return [text for _, text in parts[:_PARTS]]
+
+
+def _is_secret(declared: Mapping[str, Any]) -> bool:
+    """Return whether a parameter is declared secret, or secret or null."""
+    return any(option.get("writeOnly") is True for option in (declared, *declared.get("anyOf", ())))
 
 
 def _text(value: Any) -> str:
