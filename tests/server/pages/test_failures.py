@@ -94,3 +94,20 @@ def test_given_a_viewer_or_limits_when_looking_then_nothing_can_be_done_and_noth
     assert "/jobs/verbs" not in get(world, f"/failures/{mark}", "viewer") + get(world, "/failures", "viewer")
     assert mark not in get(world, "/failures", "limited")
     assert "/srv/jobs.py" not in get(world, f"/failures/{mark}", "limited")
+
+
+def test_given_a_traceback_that_ends_with_the_message_then_the_page_does_not_say_it_again(
+    world: World,
+) -> None:
+    (job,) = world.site.submit("one")
+    chain = f"{TRACE}\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}"
+    error = {"type": "ValueError", "message": "no <i>profile", "traceback": chain}
+    world.site.record(
+        world.site.claim_one(), Outcome.ERROR, message="no <i>profile", error=error, retryable=False
+    )
+
+    text = get(world, f"/jobs/{job}")
+
+    assert '<p class="said break">no &lt;i&gt;profile</p>' in text
+    assert text.count("ValueError: no &lt;i&gt;profile") == 1  # that of the first exception
+    assert "During handling of the above exception" in text
