@@ -22,7 +22,7 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.scheduling import recurrence
 from spinney.web.pages import options_form, param_fields
-from spinney.web.pages.forms import Form, page_or_part
+from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
 from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.pages.param_fields import PREFIX, Kind
 from spinney.web.problems import kind
@@ -129,13 +129,13 @@ async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Res
     list."""
     if verb not in _VERBS:
         raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
-    own = f"/schedules/{segment(name)}"
-    back = "/schedules" if form.text("back") == "list" else own
-    try:
-        done = await context.run(lambda control: _done(control, verb, name, form.maybe("reason")))
-    except (Refused, UsageError) as error:
-        return redirect(back, refused=str(error))
-    return redirect("/schedules" if verb == "drop" else back, done=done)
+    back = "/schedules" if form.text("back") == "list" else f"/schedules/{segment(name)}"
+    return await run_and_redirect(
+        context,
+        "/schedules" if verb == "drop" else back,
+        lambda control: _done(control, verb, name, form.maybe("reason")),
+        str,
+    )
 
 
 # --- doing ------------------------------------------------------------------------------------
