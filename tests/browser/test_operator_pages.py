@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Request, Route, expect
 from browser.conftest import NewPage, Sound
 from browser.site import Site
 
+LONG_NAME = "digitisation-of-the-nineteenth-century-newspapers-2026"
 PAGES = (
     "/queues",
     "/queues/default",
@@ -18,6 +19,9 @@ PAGES = (
     "/users",
     "/users/grace",
     "/tokens",
+    "/schedules",
+    "/webhooks",
+    f"/webhooks/{LONG_NAME}",
     "/webhooks/archive",
     "/api?group=queues",
 )
@@ -34,6 +38,17 @@ def furnished(site: Site) -> Site:
     ok("token", "make", "nightly", "--user", "grace")
     ok("webhook", "add", "archive", "http://127.0.0.1:9/hook")
     ok("lock", "download:*", "--capacity", "4")
+    ok(
+        "hold",
+        "--collection",
+        LONG_NAME,
+        "--reason",
+        "the contractor delivers the wrong colour profile",
+        "--yes",
+    )
+    ok("webhook", "add", LONG_NAME, "https://integration.staging.library.example.org/api/v2/hooks/deposited")
+    zone = ("--zone", "America/Argentina/Buenos_Aires")
+    ok("schedule", "add", LONG_NAME, "double", "-p", "n=1", "--cron", "15 3 1,15 * mon-fri", *zone)
     return site
 
 
