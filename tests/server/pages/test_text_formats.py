@@ -86,3 +86,34 @@ def test_given_a_moment_that_no_calendar_has_then_it_is_said_as_it_is() -> None:
 def test_given_a_long_text_then_it_is_cut_on_one_line() -> None:
     assert text_formats.cut("a\n b  c") == "a b c"
     assert text_formats.cut("x" * 200, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
+            "Firefox on Windows",
+        ),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 "
+            "Safari/537.36 Edg/142.0.0.0",
+            "Edge on Windows",
+        ),
+        (
+            "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile "
+            "Safari/537.36",
+            "Chrome on Android",
+        ),
+        (
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+            "Version/26.0 Mobile/15E148 Safari/604.1",
+            "Safari on iPhone",
+        ),
+        ("Mozilla/5.0 Firefox/145.0", "Firefox"),
+        ("curl/8.14.1", "curl/8.14.1"),
+        ("", ""),
+    ],
+)
+def test_given_a_user_agent_then_the_browser_is_named_as_people_name_it(agent: str, name: str) -> None:
+    assert text_formats.browser(agent) == name

@@ -145,6 +145,7 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "exception": text_formats.exception,
         "segment": segment,
         "ago": text_formats.ago,
+        "browser": text_formats.browser,
     }
     return environment
 

@@ -146,6 +146,28 @@ def exception(name: str) -> str:
     return name.removeprefix("spinney.model.attempts.signals.")
 
 
+_BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
+"""Browsers by their words in a User-Agent. The first one counts: later ones are named by others, too."""
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+"""Systems by their words in a User-Agent, in the same way."""
+
+
+def browser(agent: str) -> str:
+    """Return the browser of a User-Agent as people name it, such as ``Firefox on Windows``; of any other program the
+    text itself."""
+    name = next((name for word, name in _BROWSERS.items() if f"{word}/" in agent), None)
+    system = next((name for word, name in _SYSTEMS.items() if word in agent), None)
+    return agent if name is None else f"{name} on {system}" if system else name
+
+
 def json_text(value: Any, *, indent: bool = True) -> str:
     """Return a value as JSON text, indented by two blanks or on one line."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
