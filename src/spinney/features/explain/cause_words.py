@@ -170,8 +170,10 @@ def _children(job_id: int, facts: Facts) -> Words:
     if "first" not in facts:
         return "it waits for its subjobs", None
     children, first = facts["children"], facts["first"]
-    count = _at_most(children) + (" subjob" if children == 1 else " subjobs")
-    return f"it waits for {count}, the first of them {first} ({facts['state']})", f"spinney explain {first}"
+    command = f"spinney explain {first}"
+    if children == 1:
+        return f"it waits for its subjob {first} ({facts['state']})", command
+    return f"it waits for {_at_most(children)} subjobs, the first of them {first} ({facts['state']})", command
 
 
 def _serial(job_id: int, facts: Facts) -> Words:

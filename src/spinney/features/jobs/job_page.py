@@ -53,7 +53,7 @@ SENTENCE = 400
 """How many characters of an explanation are shown."""
 _ONE_CHILD = re.compile(r"\bits (subjob \d+) failed")
 """The part of an explanation that names the first subjob that failed."""
-_JOB = re.compile(r"\b(?:sub)?job (\d{1,18})\b")
+_JOB = re.compile(r"\b(?:(?:sub)?job|the first of them) (\d{1,18})\b", re.IGNORECASE)
 """The number of a job in a sentence, which becomes a link."""
 
 
