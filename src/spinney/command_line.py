@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from spinney.terminal.arguments import ByOption as ByOption
     from spinney.terminal.arguments import JsonOption as JsonOption
     from spinney.terminal.arguments import StoreOption as StoreOption
+    from spinney.terminal.commands import Shown as Shown
+    from spinney.terminal.commands import command as command
+    from spinney.terminal.commands import list_command as list_command
+    from spinney.terminal.commands import steps as steps
     from spinney.terminal.connection import open_client as open_client
     from spinney.terminal.connection import open_control as open_control
     from spinney.terminal.connection import resolve_settings as resolve_settings
@@ -38,6 +42,7 @@ else:
             "spinney.features.submission.wait_cli": "wait_for",
             "spinney.terminal": "completion display endpoint",
             "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
+            "spinney.terminal.commands": "Shown command list_command steps",
             "spinney.terminal.connection": "open_client open_control resolve_settings use_store",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
