@@ -7,7 +7,7 @@ the process then becomes the guard of the node (``spinney.node.run``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,8 +162,8 @@ def _not_its_own(config: Settings) -> StoreUnusable:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """The options of ``node`` that become fields of its settings; None: not given, so that spinney.toml or
-    the default applies."""
+    """The options of ``node`` that are fields of its settings, under their names; None: not given, so that spinney.toml
+    or the default applies."""
 
     name: Annotated[
         str | None, option(help_="The node's name (default: the host's).", complete=completion.nodes)
@@ -171,14 +171,9 @@ class NodeOptions:
     slots: SlotsOption = None
     active: Annotated[
         list[str] | None,
-        option(
-            "--active",
-            metavar="QUEUE",
-            help_="Serve only this queue; may be repeated.",
-            complete=completion.queues,
-        ),
+        option(metavar="QUEUE", help_="Serve only this queue; may be repeated.", complete=completion.queues),
     ] = None
-    ignore: Annotated[
+    ignored: Annotated[
         list[str] | None,
         option(
             "--ignore",
@@ -187,17 +182,19 @@ class NodeOptions:
             complete=completion.queues,
         ),
     ] = None
-    lease: Annotated[
+    lease_period_s: Annotated[
         float | None,
         option(
+            "--lease",
             metavar="TIME",
             parser=length("--lease"),
             help_="The lease period, for example 30 or 1m, at most 1h (default: 15 s).",
         ),
     ] = None
-    drain: Annotated[
+    drain_limit_s: Annotated[
         float | None,
         option(
+            "--drain",
             metavar="TIME",
             parser=length("--drain"),
             help_="How long running jobs may finish after SIGTERM, for example 90 or 5m (default: 60 s).",
@@ -216,21 +213,18 @@ class NodeOptions:
             help_="The directory for locks and sockets of this host's nodes (default: beside the database file)."
         ),
     ] = None
+    log_level: Annotated[
+        str | None, option(help_="The log level: debug, info, warning or error (default: info).")
+    ] = None
 
     def settings(self) -> dict[str, Any]:
-        """Return the fields of ``NodeSettings`` that are given; the others have their defaults there. Times
-        are in seconds."""
-        values = {
-            "name": self.name,
-            "slots": self.slots,
-            "lease_period_s": self.lease,
-            "drain_limit_s": self.drain,
-            "metrics": self.metrics,
+        """Return the fields of ``NodeSettings`` that are given; the others have their defaults there."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "run_dir": None if self.run_dir is None else str(self.run_dir.absolute()),
-            "active": tuple(self.active) if self.active else None,
-            "ignored": tuple(self.ignore) if self.ignore else None,
+            "active": tuple(self.active or ()) or None,
+            "ignored": tuple(self.ignored or ()) or None,
         }
-        return {field: value for field, value in values.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @app.command()
@@ -255,10 +249,6 @@ def node(
             help_="The node's folder root (default: as in spinney.toml, then beside the database file).",
         ),
     ] = None,
-    log_level: Annotated[
-        str | None,
-        option(help_="The log level: debug, info, warning or error (default: info)."),
-    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Run a node, which takes jobs from the store and runs their stages, until SIGTERM."""
@@ -277,10 +267,6 @@ def node(
         folders=str(configured.folders),
         app=application,
         replace=replace,
-        **{
-            **settings_table.read(Path.cwd()),
-            **options.settings(),
-            **({} if log_level is None else {"log_level": log_level}),
-        },
+        **{**settings_table.read(Path.cwd()), **options.settings()},
     )
     become_guard(settings)

@@ -21,27 +21,18 @@ def _limit(name: str, description: str, complete: Any = None) -> Any:
     return option(f"--{name}", metavar=name.upper(), help_=help_, complete=complete)
 
 
-def _roles(incomplete: str) -> list[str]:
-    return [role.value for role in Role if role.value.startswith(incomplete)]
-
-
-RoleOption = Annotated[
-    str | None,
-    option(
-        "--role",
-        metavar="ROLE",
-        complete=_roles,
-        help_="viewer, submitter, operator or admin; each includes the rights of those before it.",
-    ),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class RightsOptions:
     """A role and its limits, as options of a command. An option that is not used is None, and changes
     nothing."""
 
-    role: RoleOption = None
+    role: Annotated[
+        Role | None,
+        option(
+            metavar="ROLE",
+            help_="viewer, submitter, operator or admin; each includes the rights of those before it.",
+        ),
+    ] = None
     collections: Annotated[
         Names, _limit("collection", "Access only to jobs of this collection", completion.collections)
     ] = None
@@ -81,12 +72,13 @@ class RightsOptions:
     def applied_to(self, before: Rights | None) -> Rights:
         """Return these rights with every option that is used in place of their own value.
 
-        ``before`` None: there are none yet, so that the role must be named. Raises UsageError for a role or a
+        ``before`` None: there are none yet, so that the role must be named. Raises UsageError without it, and for a
         range that does not exist.
         """
-        if self.role is not None or before is None:
-            role = _require_role(self.role)
-            before = Rights(role=role) if before is None else replace(before, role=role)
+        role = before.role if self.role is None and before is not None else self.role
+        if role is None:
+            raise UsageError(f"a role is {', '.join(Role)}: say which, as --role submitter")
+        before = Rights(role=role) if before is None else replace(before, role=role)
         within, external = before.within, self.external
         return replace(
             before,
@@ -111,14 +103,6 @@ def limits_text(rights: Rights) -> str:
     if rights.priorities is not None:
         parts.append(f"priorities {rights.priorities[0]}..{rights.priorities[1]}")
     return ", ".join(parts)
-
-
-def _require_role(role: str | None) -> Role:
-    """Return the role of that name. Raises UsageError, which lists the roles."""
-    if role not in list(Role):
-        problem = f"{role!r:.60} is none" if role else "say which"
-        raise UsageError(f"a role is {', '.join(Role)}: {problem}, as --role submitter")
-    return Role(role)
 
 
 def _names(before: tuple[str, ...] | None, names: Names) -> tuple[str, ...] | None:
