@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.features.doctor.checks import Check, Violation
+from spinney.features.doctor.commands import Examination, ExamineStore, ListRules, RepairStore
 from spinney.model.errors import UsageError
+from spinney.model.jobs import NodeInfo
 from spinney.model.values.counts import counted
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
@@ -20,10 +24,7 @@ from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings
 
 if TYPE_CHECKING:
-    from spinney.commands import Performs
     from spinney.control import Control
-    from spinney.features.doctor.checks import Check, Violation
-    from spinney.features.doctor.commands import Examination
     from spinney.features.doctor.service import RepairResult
     from spinney.store.parts import Store
 
@@ -66,8 +67,6 @@ def doctor(
     Reads only, unless --repair is given, and is safe while nodes work. The exit code is 0 if the store is healthy,
     else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
-    from spinney.features.doctor.commands import ListRules, RepairStore
-
     if dead is not None and not repair:
         raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
     if dead is not None and not rules:
@@ -91,10 +90,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _examine(performer: "Performs", only: Sequence[str], *, deep: bool, json: bool) -> "Examination":
+def _examine(performer: Performs, only: Sequence[str], *, deep: bool, json: bool) -> Examination:
     """Examine the store, print the violations while they are found, and return the counts."""
-    from spinney.features.doctor.commands import ExamineStore
-
     violations = _Violations(json=json)
     examination = performer.do(ExamineStore(only=list(only), deep=deep), tell=violations.add)
     violations.end(examination)
@@ -124,7 +121,7 @@ class _Violations:
         self._lines = self._more = self._repeated = self._repeating = 0
         self._printed: set[str] = set()
 
-    def add(self, violation: "Violation") -> None:
+    def add(self, violation: Violation) -> None:
         """Print a violation, or count it when its rule has had its lines or another rule has printed the same
         sentence."""
         if self._json:
@@ -142,7 +139,7 @@ class _Violations:
         else:
             self._more += 1
 
-    def end(self, examination: "Examination") -> None:
+    def end(self, examination: Examination) -> None:
         """Print how many violations there were, and how many of them can be repaired. With ``--json`` it
         prints nothing."""
         if self._json:
@@ -166,7 +163,7 @@ class _Violations:
         self._lines = self._more = self._repeated = 0
 
 
-def _print_violation(violation: "Violation", title: str | None) -> None:
+def _print_violation(violation: Violation, title: str | None) -> None:
     """Print a violation with what a repair would do; ``title``: the line that begins a new rule."""
     if title is not None:
         typer.echo(title)
@@ -175,7 +172,7 @@ def _print_violation(violation: "Violation", title: str | None) -> None:
         typer.echo(f"    --repair {display.safe(violation.repair)}")
 
 
-def _print_rules(checks: "Sequence[Check]", *, json: bool) -> None:
+def _print_rules(checks: Sequence[Check], *, json: bool) -> None:
     """Print the rules as a table."""
     if json:
         display.print_json_lines(checks)
@@ -214,7 +211,6 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     attempts had begun. Nodes of other hosts are believed to be dead when none of them beats meanwhile.
     """
     from spinney.features.doctor.service import Doctor
-    from spinney.model.jobs import NodeInfo
     from spinney.node.lifecycle import dead_nodes
     from spinney.node.lifecycle.recovery import LocalHost
     from spinney.store.sql import open_store

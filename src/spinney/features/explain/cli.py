@@ -1,17 +1,13 @@
 """The command ``explain``: why a job is not running."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
+from spinney.features.explain.commands import ExplainJob
+from spinney.features.explain.explanation import Explanation
 from spinney.terminal import display
 from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
-
-if TYPE_CHECKING:
-    from spinney.features.explain.explanation import Explanation
-
 
 app = typer.Typer()
 
@@ -19,8 +15,6 @@ app = typer.Typer()
 @app.command()
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Explain why jobs are not running, and what would start them."""
-    from spinney.features.explain.commands import ExplainJob
-
     with open_commands(store) as performer:
 
         def explain_job(job: int) -> None:
@@ -33,7 +27,7 @@ def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = N
         for_each(jobs, explain_job)
 
 
-def _print(explanation: "Explanation") -> None:
+def _print(explanation: Explanation) -> None:
     """Print an explanation: the sentence, the expected start if it is known, and the command that would
     change something."""
     out = display.console()

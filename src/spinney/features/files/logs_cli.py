@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.commands.job_queries import ListAttempts, ShowJob
 from spinney.features.files.job_files import Files, files_of
 from spinney.model.attempts import remarks
 from spinney.model.errors import UsageError
@@ -22,10 +24,6 @@ from spinney.terminal.arguments import JobArgument, RawOption, StoreOption, opti
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import Content, safe
 from spinney.terminal.patience import PatientPerformer
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-
 
 app = typer.Typer()
 
@@ -47,8 +45,6 @@ def logs(
 ) -> None:
     """Print the output of a job's attempts, the oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    from spinney.commands.job_queries import ShowJob
-
     with open_commands(store) as opened:
         performer = PatientPerformer(opened)
         reader = _Reader(files_of(opened, job, store), names, titles=attempt is None, raw=raw)
@@ -66,11 +62,9 @@ def logs(
         typer.echo(f"spinney: job {job} has no output{'' if settled else ' yet'}", err=True)
 
 
-def _attempts(performer: "Performs", job: int, fence: int | None) -> Sequence[Attempt]:
+def _attempts(performer: Performs, job: int, fence: int | None) -> Sequence[Attempt]:
     """Return the attempts of the job, or the one with this fence. Raises UsageError when the job does not
     have it."""
-    from spinney.commands.job_queries import ListAttempts
-
     attempts = performer.do(ListAttempts(job=job)).items
     if fence is None:
         return attempts

@@ -10,6 +10,10 @@ from typing import Annotated
 
 import typer
 
+from spinney.commands.job_queries import ListAttempts
+from spinney.features.files.job_files import files_of
+from spinney.features.postmortem import kept_frames
+from spinney.features.postmortem.shell import PostmortemShell, where_lines
 from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import safe
@@ -28,11 +32,6 @@ def postmortem(
     store: StoreOption = None,
 ) -> None:
     """Open a shell at the frames of a failed stage, with the variables that were kept."""
-    from spinney.commands.job_queries import ListAttempts
-    from spinney.features.files.job_files import files_of
-    from spinney.features.postmortem import kept_frames
-    from spinney.features.postmortem.shell import PostmortemShell, where_lines
-
     with open_commands(store) as performer:
         attempts = performer.do(ListAttempts(job=job)).items
         files = files_of(performer, job, store)

@@ -1,19 +1,19 @@
 """The command ``stack``: show where a running attempt stands, or where one stood before its time limit ended it."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.commands.job_queries import ListAttempts
+from spinney.features.files.job_files import Files, files_of
+from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
 from spinney.model.errors import NoSuch, Refused
+from spinney.model.jobs import Attempt
 from spinney.terminal.arguments import JobArgument, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.display import safe, safe_lines
-
-if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.features.files.job_files import Files
-    from spinney.model.jobs import Attempt
 
 PATIENCE_S = 20.0
 """Seconds to wait for an answer; a node needs less than two."""
@@ -32,9 +32,6 @@ def stack(
     store: StoreOption = None,
 ) -> None:
     """Show the stacks of a running attempt: where its threads and tasks stand, while it continues."""
-    from spinney.commands.job_queries import ListAttempts
-    from spinney.features.files.job_files import files_of
-
     with open_commands(store) as performer:
         attempts = performer.do(ListAttempts(job=job)).items
         files = files_of(performer, job, store)
@@ -53,14 +50,12 @@ def stack(
         typer.echo(f"{safe(path)}: {safe_lines(text)}", nl=False)
 
 
-def _requested(performer: "Performs", files: "Files", job: int) -> str:
+def _requested(performer: Performs, files: Files, job: int) -> str:
     """Request the stacks, wait for the node's answer, and return it. Raises Refused where none comes.
 
     The request is answered when its row is gone. A file that is missing then means that the attempt ended
     first.
     """
-    from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
-
     request = performer.do(RequestStacks(job=job))
     give_up = time.monotonic() + PATIENCE_S
     while performer.do(ShowStackRequest(job=job, fence=request.fence)).is_waiting:
@@ -77,13 +72,13 @@ def _requested(performer: "Performs", files: "Files", job: int) -> str:
     return text
 
 
-def _paths(attempt: "Attempt") -> list[str]:
+def _paths(attempt: Attempt) -> list[str]:
     """Return the paths in the job's folder where stacks of an attempt may be kept."""
     from spinney.node.workers.stack_taker import KINDS, file_path
 
     return [file_path(attempt.stage, attempt.fence, kind) for kind in KINDS]
 
 
-def _text(files: "Files", path: str) -> str:
+def _text(files: Files, path: str) -> str:
     """Return the text of a file in the job's folder; empty where there is none."""
     return b"".join(files.content(path, must=False)).decode("utf-8", "replace")

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spinney.commands import Performs
+from spinney.commands.job_queries import CountJobs, ListJobs
+from spinney.features.stats.commands import ShowStats
 from spinney.model.operators.stats import Stats
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, length, option
@@ -20,8 +23,6 @@ from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from spinney.commands import Performs
 
 WINDOW_S, WINDOW_MAX_S = 60, 840
 """The period for rates in seconds: the default, and the longest, for which the store keeps enough throughput.
@@ -60,8 +61,6 @@ def stats(
     store: StoreOption = None,
 ) -> None:
     """Show queue depths, throughput, run times and slots in use."""
-    from spinney.commands.job_queries import ListJobs
-
     narrowed: dict[str, Any] = {
         name: value for name, value in (("queue", queue), ("type", type_)) if value is not None
     }
@@ -84,16 +83,13 @@ def stats(
 
 
 def _looks(
-    performer: "Performs", window_s: float, narrowed: Mapping[str, Any], *, again: bool
+    performer: Performs, window_s: float, narrowed: Mapping[str, Any], *, again: bool
 ) -> Iterator[Stats]:
     """Yield the statistics once, or again and again, with a pause between them.
 
     ``narrowed``: the queue and type that are chosen. The numbers of jobs by state are then counted for
     these alone, in a second query and therefore not in the same snapshot.
     """
-    from spinney.commands.job_queries import CountJobs
-    from spinney.features.stats.commands import ShowStats
-
     while True:
         begun = time.monotonic()
         stats = performer.do(ShowStats(window_s=window_s))

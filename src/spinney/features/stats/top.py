@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spinney.commands import Performs
+from spinney.commands.job_filter import JobFilterBody
+from spinney.commands.job_queries import ListJobs
+from spinney.features.bulk.commands import RunBulk
+from spinney.features.explain.commands import ExplainJob
+from spinney.features.failures.commands import ListFailures
+from spinney.features.holds.commands import LayHold, LiftHold, lying_on
+from spinney.features.stats.commands import ShowStats
 from spinney.features.stats.top_board import Action, Board, KeyCommand, Kind, Snapshot
 from spinney.features.stats.top_view import picture
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
+from spinney.schemas import BulkProgress, BulkResult
 from spinney.terminal import endpoint
 from spinney.terminal.arguments import ByOption, StoreOption, length
 from spinney.terminal.connection import now_us, open_client, open_control
 
 if TYPE_CHECKING:
-    from spinney.commands import Performs
-    from spinney.schemas import BulkProgress, BulkResult
     from spinney.store.parts import Store
     from spinney.terminal.screen import Screen
 
@@ -80,7 +87,7 @@ class _Session:
     and held jobs, a step at a time between two drawings, since perhaps no node is running that would.
     """
 
-    def __init__(self, performer: "Performs", screen: "Screen", every_s: float) -> None:
+    def __init__(self, performer: Performs, screen: "Screen", every_s: float) -> None:
         self._performer, self._screen, self._every_s = performer, screen, every_s
         self._store: Store | None = getattr(performer, "store", None)
         """None: through a server, which lets held jobs go on by itself."""
@@ -147,9 +154,6 @@ class _Session:
         """
         if action.item.kind is Kind.QUEUE:
             return self._queue(action)
-        from spinney.commands.job_filter import JobFilterBody
-        from spinney.features.bulk.commands import RunBulk
-
         is_job = action.item.kind is Kind.JOB
         command = RunBulk(
             verb=action.verb,
@@ -160,15 +164,13 @@ class _Session:
         )
         return f"{action.verb} {action.item}: {_result_text(self._performer.do(command, tell=self._show_progress))}"
 
-    def _show_progress(self, progress: "BulkProgress") -> None:
+    def _show_progress(self, progress: BulkProgress) -> None:
         self._board.message = f"{progress.touched:,} jobs so far …"
         self._draw()
 
     def _queue(self, action: Action) -> str:
         """Hold a queue, or lift every hold on the queue itself, and return the message; wider holds
         that also cover it stay."""
-        from spinney.features.holds.commands import LayHold, LiftHold, lying_on
-
         name, performer = action.item.name, self._performer
         if action.verb is Verb.HOLD:
             message = str(performer.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
@@ -187,20 +189,14 @@ class _Session:
         return REST * (time.monotonic() - begun)
 
     def _explained(self, job_id: int) -> str:
-        from spinney.features.explain.commands import ExplainJob
-
         explanation = self._performer.do(ExplainJob(job=job_id))
         return "; ".join(filter(None, (explanation.sentence, explanation.command)))
 
 
-def _look(performer: "Performs", board: Board) -> Snapshot:
+def _look(performer: Performs, board: Board) -> Snapshot:
     """Read what one refresh shows. Held and failed jobs are listed newest first, because those are the
     ones to look at; all others in the order of their numbers, oldest first, which is roughly that in
     which they run."""
-    from spinney.commands.job_queries import ListJobs
-    from spinney.features.failures.commands import ListFailures
-    from spinney.features.stats.commands import ShowStats
-
     states: list[State] = sorted(LEASED) if board.listed is State.RUNNING else [board.listed]
     newest = board.listed in (State.HELD, State.FAILED)
     return Snapshot(
@@ -210,7 +206,7 @@ def _look(performer: "Performs", board: Board) -> Snapshot:
     )
 
 
-def _result_text(result: "BulkResult") -> str:
+def _result_text(result: BulkResult) -> str:
     """Return what a bulk command did in a few words: how many jobs, how many ancestors regrew, and the
     first refusal."""
     parts = [f"{result.touched:,} done"] if result.touched != 1 else ["done"]
