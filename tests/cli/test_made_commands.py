@@ -52,7 +52,7 @@ class Lamps:
 app = typer.Typer(rich_markup_mode=None)
 
 
-@command(app, SetLamp, "light", only=("name",), name=argument("LAMP"), lit=True)
+@command(app, SetLamp, "light", others=False, name=argument("LAMP"), lit=True)
 def lighted(lamp: Lamp, made: SetLamp) -> str:
     """Light a lamp."""
     return f"{lamp.name} is lit: {made.reason}\n"

@@ -17,7 +17,7 @@ field, and ``--json`` if its function returns something to show or asks for it.
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -57,15 +57,15 @@ class Items(Protocol[T_co]):
 
 
 def command(
-    app: typer.Typer, of: "type[Command]", name: str, /, *, only: Collection[str] = (), **parts: Any
+    app: typer.Typer, of: "type[Command]", name: str, /, *, others: bool = True, **parts: Any
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds the command ``name``, which performs ``of`` and shows its answer.
 
     The function gets the answer, and the command itself if it has a second parameter. Its other parameters, which are
     keywords, are further options; those that all commands share it gets only if it names them. It returns a sentence or
     facts, in place of which ``--json`` prints the answer; ``Shown`` if that prints something else; or None if it prints
-    everything itself. Its docstring is the help. ``only``: the fields that are options, where others keep their
-    defaults; ``parts``: see ``with_fields``.
+    everything itself. Its docstring is the help. ``parts``: see ``with_fields``; ``others``: whether fields without a
+    part are options, too, and not left out.
     """
 
     def decorate(show: Function) -> Function:
@@ -77,7 +77,7 @@ def command(
             if result is not None:
                 _print(result if isinstance(result, Shown) else Shown(answer, result), json=json)
 
-        return _added(app, of, name, only, parts, show, run)
+        return _added(app, of, name, others, parts, show, run)
 
     return decorate
 
@@ -104,7 +104,7 @@ def list_command(
 
 
 def steps(
-    app: typer.Typer, of: "type[Command]", name: str, /, *, only: Collection[str] = (), **parts: Any
+    app: typer.Typer, of: "type[Command]", name: str, /, *, others: bool = True, **parts: Any
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds the command ``name``, whose options are those of ``of``.
 
@@ -119,7 +119,7 @@ def steps(
             if result is not None:
                 _print(result, json=json)
 
-        return _added(app, of, name, only, parts, function, run)
+        return _added(app, of, name, others, parts, function, run)
 
     return decorate
 
@@ -147,7 +147,7 @@ def _added(
     app: typer.Typer,
     of: "type[Command]",
     name: str,
-    only: Collection[str],
+    others: bool,
     parts: Mapping[str, Any],
     function: Function,
     run: Callable[..., None],
@@ -174,7 +174,7 @@ def _added(
         [first, *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters)]
     )
     call.__doc__ = function.__doc__
-    without = of.model_fields.keys() - {*only, *parts} if only else set()
+    without = set() if others else of.model_fields.keys() - parts.keys()
     without |= {"reason"} if is_shared["reason"] else set()
     app.command(name)(with_option_groups(with_fields(of, without=without, **parts)(call)))
     return function

@@ -78,9 +78,8 @@ def _option(name: str, kind: Any, field: FieldInfo, part: ArgumentInfo | OptionI
         info.min = getattr(rule, "ge", info.min)
         info.max = getattr(rule, "le", info.max)
     default = Parameter.empty if field.is_required() else field.default
-    if isinstance(info, OptionInfo) and not str(info.default).startswith(
-        "-"
-    ):  # else a name, as in Option("--name")
+    has_name = str(info.default).startswith("-")  # as Option("--name") has it
+    if isinstance(info, OptionInfo) and not has_name:
         default = default if info.default is ... else info.default
         info.default, info.param_decls = ..., info.param_decls or (f"--{name.replace('_', '-')}",)
     info.show_default = default not in (Parameter.empty, None, "", False) and not isinstance(default, list)

@@ -159,7 +159,7 @@ def show(query: ShowUser, performer: Performs) -> Shown:
     return Shown({"user": user, "tokens": tokens, "sessions": sessions}, facts)
 
 
-@steps(user, ChangeUser, "set", only=("name",), name=USER)
+@steps(user, ChangeUser, "set", others=False, name=USER)
 def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Shown:
     """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
     before = performer.do(ShowUser(name=who.name)).rights
@@ -172,13 +172,13 @@ def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Sh
     return Shown(user, f"user {user.name}: {_rights_text(user.rights)}")
 
 
-@command(user, ChangeUser, "disable", only=("name",), name=USER, disabled=True)
+@command(user, ChangeUser, "disable", others=False, name=USER, disabled=True)
 def disabled(user: User) -> str:
     """Disable a user: sessions end, and the user's tokens are refused."""
     return f"user {user.name} is disabled"
 
 
-@command(user, ChangeUser, "enable", only=("name",), name=USER, disabled=False)
+@command(user, ChangeUser, "enable", others=False, name=USER, disabled=False)
 def enabled(user: User) -> str:
     """Enable a disabled user."""
     return f"user {user.name} is enabled"
@@ -233,7 +233,7 @@ def _owner(help_: str) -> Any:
     token,
     MakeToken,
     "make",
-    only=("name", "owner"),
+    others=False,
     name=argument("NAME"),
     owner=_owner("The user the token acts for, within that user's rights (default: none, a machine token)."),
 )

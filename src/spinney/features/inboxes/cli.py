@@ -110,7 +110,7 @@ list_command(
     inbox,
     ListArrivals,
     "show",
-    only=("name", "rejected", "limit"),
+    others=False,
     name=NAME,
     rejected=option(help_="Of the arrivals only those that were rejected."),
     limit=option(default=20, help_="At most so many arrivals."),

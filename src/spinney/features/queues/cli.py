@@ -88,6 +88,7 @@ def _node_option(help_: str) -> Any:
     app,
     ChangeQueue,
     "queue",
+    others=False,
     name=argument("QUEUE", complete=completion.queues),
     limit=option(
         metavar="N|N%",
@@ -105,9 +106,6 @@ def _node_option(help_: str) -> Any:
     unpin=_node_option("Remove a pin"),
     bar=_node_option("Stop this node from serving the queue, unless it is pinned"),
     unbar=_node_option("Remove a bar"),
-    pinned=[],
-    barred=[],
-    declared=[],
 )
 def queue(
     words: ChangeQueue,

@@ -151,13 +151,13 @@ def pinged(delivery: Delivery) -> str:
     return f"delivery {delivery.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
 
 
-@command(webhook, ChangeWebhook, "pause", only=("name",), name=NAME, paused=True)
+@command(webhook, ChangeWebhook, "pause", others=False, name=NAME, paused=True)
 def paused(webhook: Webhook) -> str:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
     return f"webhook {webhook.name} is paused; 'spinney webhook resume {webhook.name}' lets it go on"
 
 
-@command(webhook, ChangeWebhook, "resume", only=("name",), name=NAME, paused=False)
+@command(webhook, ChangeWebhook, "resume", others=False, name=NAME, paused=False)
 def resumed(webhook: Webhook) -> str:
     """Resume a paused webhook and send its pending deliveries."""
     return f"webhook {webhook.name} goes on"
