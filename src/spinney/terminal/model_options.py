@@ -71,12 +71,13 @@ def _option(name: str, kind: Any, field: FieldInfo, part: ArgumentInfo | OptionI
     """
     infos = (copy(info) for info in (part, *field.metadata) if isinstance(info, ArgumentInfo | OptionInfo))
     info = next(infos, None) or typer.Option()
-    if info.parser is not None:  # what it returns is the field's
-        kind = str | None
     info.help = info.help or (field.description or "").replace("`", "")
-    for rule in _rules(field):
-        info.min = getattr(rule, "ge", info.min)
-        info.max = getattr(rule, "le", info.max)
+    if info.parser is not None:  # it has limits of its own
+        kind = str | None
+    else:
+        for rule in _rules(field):
+            info.min = getattr(rule, "ge", info.min)
+            info.max = getattr(rule, "le", info.max)
     default = Parameter.empty if field.is_required() else field.default
     has_name = str(info.default).startswith("-")  # as Option("--name") has it
     if isinstance(info, OptionInfo) and not has_name:

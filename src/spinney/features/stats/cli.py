@@ -14,19 +14,16 @@ import typer
 
 from spinney.commands import Performs
 from spinney.commands.job_queries import CountJobs, ListJobs
-from spinney.features.stats.commands import ShowStats
+from spinney.features.stats.commands import WINDOW_MAX_S, ShowStats
 from spinney.model.operators.stats import Stats
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, length, option
-from spinney.terminal.connection import open_commands
+from spinney.terminal.arguments import JsonOption, length, option
+from spinney.terminal.commands import steps
 from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WINDOW_S, WINDOW_MAX_S = 60, 840
-"""The period for rates in seconds: the default, and the longest, for which the store keeps enough throughput.
-"""
 EVERY_S = 2.0
 """The interval of ``--watch`` in seconds."""
 REST = 4
@@ -38,52 +35,51 @@ SHOWN_SHARES = 20
 app = typer.Typer()
 
 
-@app.command()
+@steps(
+    app,
+    ShowStats,
+    "stats",
+    window_s=option(
+        "--window",
+        metavar="TIME",
+        parser=length("--window", 10, WINDOW_MAX_S),
+        help_="The period for rates, for example 60 or 5m.",
+    ),
+)
 def stats(
-    queue: Annotated[
-        str | None,
-        option(help_="Only this queue.", complete=completion.queues),
+    query: ShowStats,
+    opened: Performs,
+    *,
+    queue: Annotated[str | None, option(help_="Only this queue.", complete=completion.queues)] = None,
+    type: Annotated[  # noqa: A002 - as in filters
+        str | None, option(help_="Only this job type.", complete=completion.types)
     ] = None,
-    type_: Annotated[
-        str | None,
-        option("--type", help_="Only this job type.", complete=completion.types),
-    ] = None,
-    window: Annotated[
-        float,
-        typer.Option(
-            metavar="TIME",
-            parser=length("--window", 10, WINDOW_MAX_S),
-            help="The period for rates, for example 60 or 5m.",
-        ),
-    ] = WINDOW_S,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     json: JsonOption = False,
-    store: StoreOption = None,
 ) -> None:
     """Show queue depths, throughput, run times and slots in use."""
     narrowed: dict[str, Any] = {
-        name: value for name, value in (("queue", queue), ("type", type_)) if value is not None
+        name: value for name, value in (("queue", queue), ("type", type)) if value is not None
     }
-    with open_commands(store) as opened:
-        performer = PatientPerformer(opened)
-        if narrowed:
-            # Only for its check: a queue or type that does not exist is refused, instead of shown as empty.
-            performer.do(ListJobs(existing=True, limit=1, **narrowed))
-        looks = _looks(performer, window, narrowed, again=watch)
-        if json and watch:
-            display.print_json_lines(looks)
-        elif json:
-            display.print_json(next(looks))
-        elif watch and display.console().is_terminal:
-            _live(looks)
-        else:
-            for statistics in looks:
-                if not _print(statistics):
-                    break
+    performer = PatientPerformer(opened)
+    if narrowed:
+        # Only for its check: a queue or type that does not exist is refused, instead of shown as empty.
+        performer.do(ListJobs(existing=True, limit=1, **narrowed))
+    looks = _looks(performer, query, narrowed, again=watch)
+    if json and watch:
+        display.print_json_lines(looks)
+    elif json:
+        display.print_json(next(looks))
+    elif watch and display.console().is_terminal:
+        _live(looks)
+    else:
+        for statistics in looks:
+            if not _print(statistics):
+                break
 
 
 def _looks(
-    performer: Performs, window_s: float, narrowed: Mapping[str, Any], *, again: bool
+    performer: Performs, query: ShowStats, narrowed: Mapping[str, Any], *, again: bool
 ) -> Iterator[Stats]:
     """Yield the statistics once, or again and again, with a pause between them.
 
@@ -92,7 +88,7 @@ def _looks(
     """
     while True:
         begun = time.monotonic()
-        stats = performer.do(ShowStats(window_s=window_s))
+        stats = performer.do(query)
         if narrowed:
             stats = replace(_narrowed(stats, **narrowed), states=performer.do(CountJobs(**narrowed)))
         yield stats
