@@ -121,7 +121,6 @@ def root_options(
     server: Annotated[
         str | None,
         option(
-            "--server",
             metavar="URL",
             help_="Use this server, https://spinney.example.org or unix:/path/server.sock (default: "
             f"{endpoint.URL_VARIABLE}, then the store directly).",
@@ -130,7 +129,6 @@ def root_options(
     token_file: Annotated[
         str | None,
         option(
-            "--token-file",
             metavar="FILE",
             help_=f"The file with the token for the server (default: {endpoint.FILE_VARIABLE}, then the token in "
             f"{endpoint.TOKEN_VARIABLE}).",

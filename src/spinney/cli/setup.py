@@ -36,7 +36,7 @@ def init(
     ] = False,
     grant: Annotated[
         list[str] | None,
-        option("--grant", metavar="ROLE", help_="Let this database role use the store; may be repeated."),
+        option(metavar="ROLE", help_="Let this database role use the store; may be repeated."),
     ] = None,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the SQL for a DBA to run, and change nothing.")
@@ -244,7 +244,6 @@ def node(
     folders: Annotated[
         str | None,
         option(
-            "--folders",
             metavar="DIR",
             help_="The node's folder root (default: as in spinney.toml, then beside the database file).",
         ),

@@ -47,7 +47,7 @@ class ListOptions:
     ] = None
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")] = 50
     verb: Annotated[str | None, option(help_="Only this action, for example retry.")] = None
-    by: Annotated[str | None, option("--by", metavar="NAME", help_="Only actions of this user.")] = None
+    by: Annotated[str | None, option(metavar="NAME", help_="Only actions of this user.")] = None
     steps: Annotated[
         bool, typer.Option("--steps", help="Show each step of a bulk action as an entry of its own.")
     ] = False

@@ -179,7 +179,6 @@ def release(
     hold: Annotated[
         list[int] | None,
         option(
-            "--hold",
             metavar="ID",
             min=1,
             max=JOB_ID_MAX,

@@ -35,12 +35,7 @@ def rehome(
     jobs: SomeJobsArgument = None,
     host: Annotated[
         str | None,
-        option(
-            "--host",
-            metavar="HOST",
-            help_="All jobs whose folders are on this host.",
-            complete=completion.hosts,
-        ),
+        option(metavar="HOST", help_="All jobs whose folders are on this host.", complete=completion.hosts),
     ] = None,
     reason: ReasonOption = None,
     yes: YesOption = False,

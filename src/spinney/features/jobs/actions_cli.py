@@ -158,7 +158,7 @@ def move(
     *,
     to: Annotated[
         str,
-        option("--to", metavar="QUEUE", help_="The other queue.", complete=completion.queues),
+        option(metavar="QUEUE", help_="The other queue.", complete=completion.queues),
     ],
     options: VerbOptions,
 ) -> None:
@@ -171,7 +171,7 @@ def move(
 def priority(
     jobs: SomeJobsArgument = None,
     *,
-    to: Annotated[int, option("--to", metavar="PRIORITY", help_="0 (first) to 99 (last).")],
+    to: Annotated[int, option(metavar="PRIORITY", help_="0 (first) to 99 (last).")],
     options: VerbOptions,
 ) -> None:
     """Give open jobs another priority. Running jobs keep their slots."""
