@@ -162,15 +162,9 @@ def _docstring(entry: EntryPoint) -> str:
 def _ready(app: Any, name: str) -> Any:
     """Return the command of a ``typer.Typer``, ready to be run; it is prepared once for each process."""
     import typer
-    from typer.main import get_command
+    from typer.main import get_group
 
-    # Below another, so that it is a group though it have but one command, and has no options of its own that would
-    # install a shell's completion.
-    outer = typer.Typer(add_completion=False)
+    # Below another, so that it is a group though it have but one command.
+    outer = typer.Typer()
     outer.add_typer(app, name=name)
-    outer.callback()(_nothing)
-    return get_command(outer).commands[name]  # type: ignore[attr-defined]
-
-
-def _nothing() -> None:
-    """Stands in for what a group does before its commands."""
+    return get_group(outer).commands[name]
