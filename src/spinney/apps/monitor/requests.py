@@ -13,7 +13,7 @@ from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
 from spinney.errors import DuplicateKey, Refused, StoreUnavailable, UsageError
 from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
-from spinney.operations import CancelJob, Control, Role
+from spinney.operations import CancelJob, Control, Role, all_jobs
 from spinney.tables import TablesUnusable
 
 if TYPE_CHECKING:
@@ -135,17 +135,14 @@ def stop(control: Control, sequences: Sequence[int] | None = None) -> int:
     """Cancel these sequences, or all for None, and return how many there were that had not ended. Checks that
     have not begun are cancelled at once; those at work end after the task that they are at, whose result is
     stored."""
-    stopped, after = 0, 0
-    while jobs := control.queries.jobs(Filter(type=TYPE, states=OPEN), after=after, limit=LISTED):
-        stopped += sum(_cancel(control, job.id) for job in jobs if sequences is None or job.id in sequences)
-        after = jobs[-1].id
-    return stopped
+    jobs = all_jobs(control.queries, Filter(type=TYPE, states=OPEN))
+    return sum(_cancel(control, job.id) for job in jobs if sequences is None or job.id in sequences)
 
 
 def stop_service(control: Control, gid: int) -> int:
     """Cancel the checks of one service that have not ended, in whatever sequence they are, and return how
     many there were. The store has no index of services, so all open checks are read."""
-    checks = control.queries.jobs(Filter(type=CHECK_TYPE, states=OPEN), limit=100_000)
+    checks = all_jobs(control.queries, Filter(type=CHECK_TYPE, states=OPEN))
     return sum(_cancel(control, job.id) for job in checks if job.params["gid"] == gid)
 
 
