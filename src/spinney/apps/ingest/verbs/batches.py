@@ -39,8 +39,6 @@ from spinney.errors import Refused, UsageError, counted
 from spinney.jobs import Child, Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
-_PAGE = 1000
-"""How many objects are read at a time for a report."""
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
 
 
@@ -278,10 +276,6 @@ def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
 
 def _children(service: Service, batch: int) -> Iterator[Child]:
     """Yield the objects of a batch as its own stages see them."""
-    after = 0
-    while page := service.look.children(batch, after=after, limit=_PAGE):
-        for job in page:
-            yield Child(
-                job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
-            )
-        after = page[-1].id
+    objects = Filter(parent_id=batch, superseded=False, states=lookup.KEPT)
+    for job in lookup.find_jobs(service, objects):
+        yield Child(job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params)
