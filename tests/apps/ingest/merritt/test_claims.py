@@ -41,6 +41,20 @@ def taken(consumer: MerrittConsumer) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    "states", [(JobState.PENDING, JobState.ESTIMATING), (JobState.ESTIMATING, JobState.PENDING)]
+)
+def test_what_has_gone_furthest_is_taken_first_however_the_settings_name_the_states(
+    queue: MerrittQueue, consumer: MerrittConsumer, states: tuple[JobState, ...]
+) -> None:
+    consumer.settings = consumer.settings.model_copy(update={"states": states})
+    batch = new_batch(queue)
+    pending, estimating = (queue.jobs.create(batch.id, CONFIGURATION) for _ in range(2))
+    queue.jobs.set_status(estimating, JobState.ESTIMATING)
+
+    assert taken(consumer) == [estimating.id, pending.id]
+
+
+@pytest.mark.parametrize(
     ("node", "data"),
     [
         ("/batches/bid0000000000", None),

@@ -30,6 +30,7 @@ from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.bridges.merritt import (
+    STEPS,
     Head,
     Job,
     JobState,
@@ -188,7 +189,7 @@ class MerrittConsumer:
                 return ()
             locked_collections = set(self.queue.locks.locked_collections())
             nodes = self._marks.live_nodes()
-            for state in reversed(self.settings.states):
+            for state in sorted(self.settings.states, key=STEPS.index, reverse=True):
                 for job_id in self.queue.jobs.ids(state):
                     if len(claims) >= room:
                         self._changed.set()  # there is more, for when there is room
