@@ -48,11 +48,6 @@ _SHOWN = 5
 """How many warnings a message names; the report has more."""
 _AT_ONCE = 1000
 """How many objects are kept in memory: a batch may have any number of them."""
-_OF_ROWS = {
-    PayloadKind.SINGLE_FILE_BATCH_MANIFEST: PayloadKind.FILE,
-    PayloadKind.CONTAINER_BATCH_MANIFEST: PayloadKind.CONTAINER,
-    PayloadKind.BATCH_MANIFEST: PayloadKind.OBJECT_MANIFEST,
-}
 
 
 @batches.stage(max_attempts=3)
@@ -186,7 +181,7 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
         )
         yield _object(order, 1, held, order.about)
         return
-    kind = _OF_ROWS[order.kind]
+    kind = order.kind.of_rows
     with url_queries.writing(job.folder) as put:
         for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
             yield _object(order, number, _of_row(job, order, kind, row, number, put), row.about)

@@ -37,7 +37,19 @@ class PayloadKind(StrEnum):
     @property
     def is_batch(self) -> bool:
         """Whether each row of such a manifest is an object of its own."""
-        return self.is_manifest and self is not PayloadKind.OBJECT_MANIFEST
+        return self in _OF_ROWS
+
+    @property
+    def of_rows(self) -> "PayloadKind":
+        """The kind of each row's payload in such a manifest; of another payload its own kind."""
+        return _OF_ROWS.get(self, self)
+
+
+_OF_ROWS = {
+    PayloadKind.SINGLE_FILE_BATCH_MANIFEST: PayloadKind.FILE,
+    PayloadKind.CONTAINER_BATCH_MANIFEST: PayloadKind.CONTAINER,
+    PayloadKind.BATCH_MANIFEST: PayloadKind.OBJECT_MANIFEST,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

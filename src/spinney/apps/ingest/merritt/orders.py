@@ -36,11 +36,6 @@ KINDS: Mapping[str, PayloadKind] = {
     "batchManifest": PayloadKind.BATCH_MANIFEST,
 }
 """The kinds of payloads, by the names that Merritt's services and their clients use."""
-_TYPES = {
-    PayloadKind.SINGLE_FILE_BATCH_MANIFEST: "file",
-    PayloadKind.CONTAINER_BATCH_MANIFEST: "container",
-    PayloadKind.BATCH_MANIFEST: "manifest",
-}
 
 
 def kind_of(fields: Mapping[str, Any], name: str = "type") -> PayloadKind:
@@ -201,11 +196,12 @@ def job_nodes(order: BatchOrder, number: int, row: Row | None, payload_url: str)
     ``number``: its place in the batch, by which it is known after a crash."""
     about = order.about if row is None else row.about
     given_digest = order.digest if row is None else row.digest
+    kind = order.kind.of_rows
     configuration: dict[str, Any] = {
         "profile_name": order.profile,
         "submitter": order.submitter,
         "payload_url": payload_url if row is None else row.url,
-        "payload_type": _TYPES.get(order.kind, "manifest" if order.kind.is_manifest else str(order.kind)),
+        "payload_type": "manifest" if kind.is_manifest else str(kind),
         "payload_filename": order.name if row is None else row.name,
         "response_type": "json",
         "update": order.update,
