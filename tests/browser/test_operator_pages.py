@@ -65,6 +65,23 @@ def test_given_a_phone_when_a_form_unfolds_then_it_can_be_reached(new_page: NewP
     expect(page.get_by_role("button", name="Release", exact=True)).to_be_in_viewport()
 
 
+def test_given_a_long_heading_when_forms_unfold_then_they_are_on_the_screen(
+    new_page: NewPage, furnished: Site
+) -> None:
+    flag = (
+        furnished.folder / "a-folder-with-a-long-name" / "another-folder-with-a-name-that-is-as-long" / "flag"
+    )
+    job = furnished.ended(furnished.submit("fragile", "-p", f"flag={flag}"))
+    page = new_page()
+    for width in (1280, 1024, 850):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"/jobs/{job}")
+        for form in page.locator(".heading .ask").all():
+            form.locator("summary").click()
+            expect(form.locator("form")).to_be_in_viewport(ratio=1)
+            form.locator("summary").click()
+
+
 def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_sees_both(
     new_page: NewPage, furnished: Site
 ) -> None:
