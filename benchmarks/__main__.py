@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    bare_start,
     bridge,
     claims,
     cluster,
@@ -35,6 +36,7 @@ CASES = {
     "drain": throughput.drain,
     "drain of stages": throughput.drain_of_stages,
     "idle start": latency.idle_start,
+    "idle start, without Spinney": bare_start.bare_start,
     "idle start, submitted elsewhere": latency.idle_start_elsewhere,
     "submit beside a drain": latency.submit_beside_drain,
     "behind a big batch": fairness.behind_a_big_batch,
