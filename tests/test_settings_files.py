@@ -1,12 +1,15 @@
 """Settings of applications and bridges: what a file may have, and what its errors say."""
 
+import os
 from pathlib import Path
+from time import time_ns
 
 import pytest
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from spinney import settings_files
 from spinney.errors import UsageError
-from spinney.settings_files import Seconds, read
+from spinney.settings_files import FileCache, Seconds, read
 
 
 class Settings(BaseModel):
@@ -14,6 +17,46 @@ class Settings(BaseModel):
 
     pause: Seconds = 30.0
     token: SecretStr | None = None
+
+
+class Clock:
+    """A clock behind that of the file system by nothing, or by so much that no file is fresh."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ahead_ns = 10**12
+        monkeypatch.setattr(settings_files.time, "time_ns", lambda: time_ns() + self.ahead_ns)
+
+
+def test_what_was_read_is_kept_until_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, path, beside = Clock(monkeypatch), tmp_path / "app.toml", object()
+    cache = FileCache[Settings]()
+
+    def get(beside: object = beside) -> Settings:
+        return cache.get(path, lambda: read(Settings, path, optional=True), beside)
+
+    missing = get()
+    assert get() is missing
+    path.write_text("pause = 5")
+    first = get()
+    assert (first.pause, get()) == (5.0, first)
+    assert get() is first
+    assert get(object()) is not first
+    # Another file with the time and the size of the first.
+    status = path.stat()
+    (tmp_path / "new").write_text("pause = 6")
+    os.utime(tmp_path / "new", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (tmp_path / "new").replace(path)
+    assert get().pause == 6.0
+    # A file that was changed a moment ago may be changed again within one tick of the clock.
+    clock.ahead_ns = 0
+    path.write_text("pause = 7")
+    assert get().pause == 7.0
+    assert get() is not get()
+    path.write_text("pause =")
+    with pytest.raises(UsageError, match="is not valid TOML"):
+        get()
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@
 
 All errors are sentences that name the file and the key, and never the value, which may be a secret."""
 
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
@@ -21,6 +22,11 @@ from spinney.model.errors import UsageError
 from spinney.model.values import durations
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_Value = TypeVar("_Value")
+_Stamp = tuple[int, ...]
+_FRESH_NS = 1_000_000_000
+"""A file that was changed less than this before it was read is read again: it may have been changed once more within
+one tick of the file system's clock."""
 
 
 def _seconds(length: Any) -> float:
@@ -32,6 +38,42 @@ def _seconds(length: Any) -> float:
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A length of time: ``"90s"``, ``"12h"``, or a number of seconds."""
+
+
+class FileCache(Generic[_Value]):
+    """Keeps what was read from files until they change, so that a correction is in force at once, without a restart.
+
+    _CACHE = FileCache[Settings]()
+
+    def load() -> Settings:
+        return _CACHE.get(path, lambda: read(Settings, path))
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, tuple[_Stamp | None, object, _Value]] = {}
+
+    def get(self, path: Path, read: Callable[[], _Value], beside: object = None) -> _Value:
+        """Return what ``read`` returns; it is called again when the file has changed, or what else the value depends on
+        (``beside``). A missing file is as good as any. Raises what ``read`` raises; then nothing is kept."""
+        stamp = _stamp(path)
+        if path in self._kept:
+            kept_stamp, kept_beside, value = self._kept[path]
+            if (kept_stamp, kept_beside) == (stamp, beside):
+                return value
+        value = read()
+        if stamp is None or time.time_ns() - stamp[-1] > _FRESH_NS:
+            self._kept[path] = stamp, beside, value
+        return value
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Return what changes when a file is replaced or changed: device, inode, size, and the change time of the inode in
+    nanoseconds, which cannot be set back. None: it cannot be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def read(model: type[_Model], path: Path, *, optional: bool = False) -> _Model:

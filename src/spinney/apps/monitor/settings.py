@@ -29,7 +29,6 @@ Relative paths begin at the file's folder; without a file, all of the above are 
 import ipaddress
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
@@ -49,6 +48,7 @@ FILE = "monitor.toml"
 TIMEOUT_MAX_S = 3600.0
 """The longest time limit that a task may have."""
 _PORT_MAX = 65_535
+_CACHE = settings_files.FileCache["Settings"]()
 
 
 def _empty_is_none(value: object) -> object:
@@ -181,12 +181,9 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     the variable names it."""
     named = environment.get(VARIABLE)
     path = Path(named or FILE).absolute()
+    store = environment.get("SPINNEY_STORE", "")
     try:
-        modified_ns = path.stat().st_mtime_ns
-    except OSError:  # reading it says why, unless it may be missing
-        modified_ns = None
-    try:
-        return _load(path, named is None, modified_ns, environment.get("SPINNEY_STORE", ""))
+        return _CACHE.get(path, lambda: _read(path, named is None, store), store)
     except UsageError as error:
         raise SettingsUnusable(str(error)) from error
 
@@ -203,10 +200,8 @@ def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
     return file is None or file.exists()
 
 
-@lru_cache(maxsize=8)
-def _load(path: Path, optional: bool, modified_ns: int | None, store: str) -> Settings:
-    """Read the file. ``modified_ns`` and ``store`` are part of the cache's key: a change of the file, or of
-    the store beside which the tables are by default, makes another entry."""
+def _read(path: Path, optional: bool, store: str) -> Settings:
+    """Read the file. ``optional``: it may be missing; ``store``: the one beside which the tables are by default."""
     document = settings_files.document(path, optional=optional)
     document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
     if "tables" not in document:

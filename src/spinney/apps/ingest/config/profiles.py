@@ -18,9 +18,7 @@ force at once and jobs that wait for it continue.
 """
 
 import re
-import time
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -52,14 +50,7 @@ def _text(text: str) -> str:
 Collection = Annotated[str, AfterValidator(validator(partial(names.name, "collection")))]
 Text = Annotated[str, AfterValidator(validator(_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
-Stamp = tuple[int, int, int, int]
-"""The values that change when a file is replaced or changed: device, inode, size, and the change time of the inode in
-nanoseconds, which cannot be set back."""
-_CACHE: dict[Path, "tuple[Stamp, Settings, Profile]"] = {}
-"""The profiles that were read, with the stamps of their files and the settings."""
-_FRESH_NS = 1_000_000_000
-"""A file that was changed less than this before it was read is read again: it may have been changed once more within
-one tick of the file system's clock."""
+_CACHE = settings_files.FileCache["Profile"]()
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}\.toml")
 """The names of profiles' files; others, such as backups of editors, are ignored."""
 
@@ -122,23 +113,9 @@ def load(settings: Settings, name: str) -> Profile:
     """Return a profile by its name, read again when its file or the settings have changed. Raises UsageError for a
     profile that does not exist or is invalid."""
     path = settings.profiles / f"{name}.toml"
-    stamp = _stamp(path) if _FILE.fullmatch(path.name) else None
-    cached_stamp, cached_settings, profile = _CACHE.get(path, (None, None, None))
-    if profile is not None and cached_stamp == stamp and cached_settings is settings:
-        return profile
-    profile = _read(settings, name)
-    if stamp is not None and time.time_ns() - stamp[-1] > _FRESH_NS:
-        _CACHE[path] = stamp, settings, profile
-    return profile
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """Return the stamp of a profile's file; None: it cannot be read."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+    if not _FILE.fullmatch(path.name):
+        return _read(settings, name)  # which refuses it
+    return _CACHE.get(path, lambda: _read(settings, name), settings)
 
 
 def _read(settings: Settings, name: str) -> Profile:

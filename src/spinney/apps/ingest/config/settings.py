@@ -24,7 +24,6 @@ environment variables that have them.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -48,6 +47,7 @@ FILE = "ingest.toml"
 ADDRESSES_MAX = 50
 """The maximum length of a list of mail addresses: one mail goes to two such lists at most, and to at most a hundred
 recipients."""
+_CACHE = settings_files.FileCache["Settings"]()
 
 
 @contextmanager
@@ -275,19 +275,17 @@ class Settings(Table):
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings, read again only after the file has changed. Raises UsageError that names the file."""
     path = Path(environment.get(VARIABLE) or FILE).absolute()
+    return _CACHE.get(path, lambda: _read(path))
+
+
+def _read(path: Path) -> Settings:
     try:
-        modified_ns = path.stat().st_mtime_ns
+        path.stat()
     except OSError as error:
         raise UsageError(
             f"the ingest service has no settings: {path} cannot be read ({error.strerror}); write it, or name another "
             f"with {VARIABLE}"
         ) from None
-    return _load(path, modified_ns)
-
-
-@lru_cache(maxsize=8)
-def _load(path: Path, modified_ns: int) -> Settings:
-    """Read the file. ``modified_ns`` is part of the cache's key only."""
     document = settings_files.document(path)
     home = document.setdefault("home", ".")
     document.setdefault("profiles", f"{home}/profiles")
