@@ -175,7 +175,7 @@ class FakeChild:
 class FakeCrew:
     """A warm worker for each slot; one more for threads."""
 
-    may_start = True
+    may_start, shared_loads_long = True, False
 
     def __init__(self, slots: list[Slot]) -> None:
         self.written: list[Record] = []
