@@ -177,14 +177,18 @@ def test_what_a_task_leaves_as_another_user_costs_no_finding_and_alters_nothing_
 def test_scratch_folders_of_checks_that_were_killed_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A check that is killed cannot remove its folder, and its job may go on at another host, or never."""
+    """A check that is killed cannot remove its folder, and its job may go on at another host, or never. What people
+    have put beside it stays, also under similar names."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(check_stages.task_list, "run", lambda *_: Finding())
-    for name in ("spinney-monitor-killed", "spinney-monitor-at-work", "of-another-program"):
+    killed, at_work = "spinney-monitor-check-killed", "spinney-monitor-check-at-work"
+    of_people = ["of-another-program", "spinney-monitor-old", "spinney-monitor-report.csv"]
+    for name in (killed, at_work, *of_people[:-1]):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
+    (tmp_path / of_people[-1]).touch()
     day_ago_s = time.time() - 86_400
-    for name in ("spinney-monitor-killed", "of-another-program"):
+    for name in (killed, *of_people):
         os.utime(tmp_path / name, (day_ago_s, day_ago_s))
     check_stages._remove_abandoned.cache_clear()
     config = settings.load({"SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"})
@@ -192,7 +196,4 @@ def test_scratch_folders_of_checks_that_were_killed_are_removed(
 
     check_stages._run(task, config, SERVICE)
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "of-another-program",
-        "spinney-monitor-at-work",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([at_work, *of_people])

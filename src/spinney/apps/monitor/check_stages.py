@@ -14,6 +14,7 @@ changed, ``spinney monitor run`` starts a new node, which has the new stages. Th
 and the pauses, which have to fit into it, stay as they were then; the other settings are read for each check."""
 
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -39,7 +40,9 @@ GRACE_S = 150.0
 """How long a stage may take beside its task, which ends by its own limit. A result waits up to 60 s for a database that
 is locked, behind a group that has waited as long; the error then names the lock."""
 _MESSAGE_MAX = 200
-_SCRATCH = "spinney-monitor-"
+_SCRATCH = "spinney-monitor-check-"
+"""The beginning of the names of scratch folders. It is of no other folder that people may make there, such as
+``spinney-monitor-old``: those that are old are removed with all that is in them."""
 _ABANDONED_S = TIMEOUT_MAX_S + GRACE_S
 """A scratch folder that is older is of a check that was killed: no task may run for so long."""
 
@@ -150,8 +153,10 @@ def _remove_abandoned(period: int) -> None:
     again."""
     oldest_s = time.time() - _ABANDONED_S
     for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
-        with suppress(OSError):  # a folder of another user, or one that another process has just removed
-            if folder.lstat().st_mtime < oldest_s:
+        with suppress(OSError):  # one that another process has just removed
+            status = folder.lstat()
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_own and status.st_mtime < oldest_s:
                 trees.remove(folder)
 
 
