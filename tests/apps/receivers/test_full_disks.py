@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from small_disk import SmallDisk, small_disk
+from small_disk import BLOCK, SmallDisk, small_disk
 from spinney import Defer
 from spinney.apps.receivers import uploads
 from spinney.apps.receivers.application import room_awaited
@@ -48,3 +48,27 @@ def test_given_another_error_then_it_is_raised_as_it_is(tmp_path: Path) -> None:
         (tmp_path / "nothing").read_bytes()
     with pytest.raises(sqlite3.OperationalError), room_awaited():
         sqlite3.connect(":memory:").execute("select * from nothing")
+
+
+def test_given_a_full_disk_when_a_file_is_put_aside_then_the_next_attempt_lists_it_all_the_same(
+    disk: SmallDisk,
+) -> None:
+    # Given a list of the refused archives that ends just before the end of a block, and no room for another block
+    made = disk.folder / "made"
+    (made / "raw").mkdir(parents=True)
+    (made / "raw" / "notes.txt").write_text("x")
+    refused = b'["a.zip","is no archive"]\n'
+    (made / uploads.ASIDE).write_bytes(b" " * (BLOCK - len(refused) - 9) + refused)
+    disk.fill()
+    products = SimpleNamespace(add=lambda *_: None)
+    job: Any = SimpleNamespace(folder=disk.folder, products=products)
+    with pytest.raises(Defer, match=ROOM):
+        uploads.check_files(job)
+    # When there is room again
+    disk.empty()
+    # Then both are listed
+    assert uploads.check_files(job) == 2
+    assert (made / uploads.BAD_LIST).read_text().splitlines() == [
+        "a.zip\tis no archive",
+        "notes.txt\tits name is not that of a raw file of a receiver",
+    ]

@@ -108,8 +108,11 @@ def _free(path: Path, target: Path) -> Path:
 def put_aside(folder: Path, aside: Path, listed: Path) -> None:
     """Move files that cannot be raw files from a folder into another, ``aside``. Each gets a line in the file
     ``listed``, a JSON list of its path and the reason, before it is moved, so that an attempt that is
-    repeated has them all; a line may then stand there twice."""
-    with listed.open("ab") as lines:
+    repeated has them all; a line may then stand there twice. One that a full disk has cut off is removed: its file has
+    not been moved. Raises OSError."""
+    with listed.open("a+b") as lines:
+        lines.seek(0)
+        lines.truncate(lines.read().rfind(b"\n") + 1)
         for path in list(_files(folder)):
             reason = _fault(path)
             if reason is not None:
