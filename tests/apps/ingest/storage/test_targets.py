@@ -1,5 +1,6 @@
 """Targets, layouts, and roots that others have made."""
 
+import tracemalloc
 from pathlib import Path
 
 import ocfl
@@ -142,6 +143,23 @@ def test_an_inventory_that_is_not_valid_is_damaged(changed: dict[str, object]) -
 
     with pytest.raises(Damaged, match=r"the inventory of .*; restore it from a copy"):
         inventories.parse(orjson.dumps({**SOUND, **changed}), ARK)
+
+
+def test_a_damaged_head_takes_no_memory() -> None:
+    document = orjson.dumps({**SOUND, "head": "v2000000"})
+    tracemalloc.start()
+    try:
+        with pytest.raises(Damaged, match="there are not exactly the versions 1 to 2000000"):
+            inventories.parse(document, ARK)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_refusal_of_a_state_names_its_version() -> None:
+    inventory = inventories.parse(orjson.dumps({**SOUND, "versions": {"v01": {"state": {SUM: "x"}}}}), ARK)
+    with pytest.raises(Damaged, match=rf"is not valid \(v01\.state\.{SUM}: Input should be a valid list\)"):
+        inventories.state(inventory)
 
 
 @pytest.mark.parametrize("path", ["../../../../secret", "/etc/passwd", "v1/content/../../../x"])

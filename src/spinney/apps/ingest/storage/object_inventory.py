@@ -35,7 +35,8 @@ NAME = "inventory.json"
 
 Contents = dict[str, list[Annotated[str, AfterValidator(relative)]]]
 """Digest to the paths that have it. Every path is checked to lead downward."""
-_CONTENTS = TypeAdapter(Contents)
+_STATES = TypeAdapter(dict[str, dict[Literal["state"], Contents]])
+"""The states of versions by their names, so that a refusal says in which it is."""
 _DIGEST = re.compile(r"[0-9a-f]+")
 _T = TypeVar("_T")
 
@@ -79,7 +80,10 @@ class Inventory(BaseModel):
                 raise ValueError(
                     f"'{shown(value[:140])}' in the manifest is no lowercase digest of a content"
                 )
-        if self.blocks.keys() != {self.name(number) for number in range(1, self.head + 1)}:
+        # Their number first: a damaged head may be any number.
+        if len(self.blocks) != self.head or self.blocks.keys() != set(
+            map(self.name, range(1, self.head + 1))
+        ):
             raise ValueError(f"there are not exactly the versions 1 to {self.head}")
         return self
 
@@ -142,8 +146,7 @@ def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
     """
     number = inventory.head if number is None else number
     digests: dict[str, str] = {}
-    block = _block(inventory, number)
-    for value, paths in _checked(_CONTENTS.validate_python, block.get("state"), inventory.id).items():
+    for value, paths in _contents(inventory, number).items():
         if value not in inventory.manifest:
             raise _damaged(inventory.id, f"names a digest in version {number} that its manifest has not")
         for path in paths:
@@ -171,7 +174,7 @@ def version(inventory: Inventory, number: int) -> Version:
         message=message_of(block.get("message")),
         user=name_of(block.get("user")),
         key=key_of(block.get("message")),
-        files=sum(map(len, _checked(_CONTENTS.validate_python, block.get("state"), inventory.id).values())),
+        files=sum(map(len, _contents(inventory, number).values())),
     )
 
 
@@ -262,6 +265,13 @@ def _block(inventory: Inventory, number: int) -> dict[str, Any]:
     if not isinstance(block, dict):
         raise _damaged(inventory.id, f"has no JSON object for version {number}")
     return block
+
+
+def _contents(inventory: Inventory, number: int) -> Contents:
+    """Return the state block of a version: digest to logical paths. Raises NoSuchObject, Damaged."""
+    name, block = inventory.name(number), _block(inventory, number)
+    states = {name: {"state": block.get("state")}}
+    return _checked(_STATES.validate_python, states, inventory.id)[name]["state"]
 
 
 def _checked(check: Callable[[Any], _T], value: Any, object_id: str) -> _T:
