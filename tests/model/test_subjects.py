@@ -50,6 +50,12 @@ def test_given_secrets_then_they_tell_nothing() -> None:
     )
 
 
+def test_given_a_schema_that_an_application_has_written_then_the_values_are_shown() -> None:
+    own = spec("", a={"anyOf": [True, {"type": "null"}]}, b={"anyOf": None})
+
+    assert subject(own, {"a": "x", "b": "y"}) == "x · y"
+
+
 def test_given_a_type_without_schema_or_none_then_the_parameters_are_shown_as_they_came() -> None:
     assert subject(spec(), {"b": "x", "a": 1}) == "x · a=1"
     assert subject(None, {"a": [1], "b": {"c": 1}}) == ""

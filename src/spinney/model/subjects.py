@@ -85,8 +85,13 @@ def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterab
 
 
 def _is_secret(declared: Mapping[str, Any]) -> bool:
-    """Return whether a parameter is declared secret, or secret or null."""
-    return any(option.get("writeOnly") is True for option in (declared, *declared.get("anyOf", ())))
+    """Return whether a parameter is declared secret, or secret or null. An application may have written the schema by
+    itself, where ``true`` is a schema, too."""
+    options = declared.get("anyOf")
+    return any(
+        isinstance(option, Mapping) and option.get("writeOnly") is True
+        for option in (declared, *(options if isinstance(options, list) else ()))
+    )
 
 
 def _text(value: Any) -> str:
