@@ -22,6 +22,14 @@ def test_given_a_template_when_filled_then_its_parameters_stand_in_it() -> None:
     assert subject(copy, {"file": None}) == "to , twice:"
 
 
+def test_given_a_template_with_fields_of_an_object_when_filled_then_they_stand_in_it() -> None:
+    batch = spec("{order.name} by {order.who.name}", order={"type": "object"})
+
+    assert subject(batch, {"order": {"name": "maps.zip", "who": {"name": "ann"}}}) == "maps.zip by ann"
+    assert subject(batch, {"order": {"name": "maps.zip", "who": "ann"}}) == "maps.zip by"
+    assert subject(batch, {}) == "by"
+
+
 def test_given_no_template_then_texts_come_before_numbers_and_defaults_tell_nothing() -> None:
     copy = spec(
         "",

@@ -1,6 +1,7 @@
 """The subject of a job: one line, made of its parameters, by which people tell it from others of its type.
 
-A type may declare a template with ``{parameter}`` fields. Without one, the parameters that differ most between jobs are
+A type may declare a template with ``{parameter}`` fields; ``{order.name}`` is a field of a parameter that is an object.
+Without a template, the parameters that differ most between jobs are
 shown: required ones and those that are not at their default, texts before numbers before flags, in the order of the
 declaration. Secrets, which are hidden and look all the same, are not among them."""
 
@@ -33,9 +34,9 @@ def subject(spec: TypeSpec | None, params: Any) -> str:
 
 
 def require_fields(type_name: str, template: str, parameters: Iterable[str]) -> None:
-    """Raise UsageError unless every field of a template is one of these parameters. It is checked when a type
-    is declared, so that a subject cannot be empty by a typo."""
-    for name in set(lock_names.fields(template)) - {*parameters}:
+    """Raise UsageError unless every field of a template is one of these parameters, or below one. It is checked when a
+    type is declared, so that a subject cannot be empty by a typo."""
+    for name in {field.partition(".")[0] for field in lock_names.fields(template)} - {*parameters}:
         raise UsageError(
             f"job type {type_name!r} has the subject {template!r}, but no parameter {name!r}; add it to a stage or "
             f"correct the subject"
@@ -57,7 +58,14 @@ def shortened(text: str, most: int) -> str:
 def _filled(template: str, params: Mapping[str, Any]) -> str:
     """Return the template with the values of its fields; a parameter that is missing or null leaves
     nothing."""
-    return lock_names.filled(template, lambda name: _text(params.get(name)))
+
+    def value(field: str) -> str:
+        value: Any = params
+        for name in field.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return _text(value)
+
+    return lock_names.filled(template, value)
 
 
 def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterable[str]:

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from spinney.apps.ingest import app
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.files.digests import Digest
+from spinney.model.subjects import subject
 
 BID = "bid-00000000-0000-4000-8000-000000000001"
 OBJECT = {"jid": orders.jid(BID, 1), "bid": BID, "profile": "maps", "submitter": "ann"}
@@ -60,3 +62,13 @@ def test_a_digest_may_be_written_as_other_tools_write_it() -> None:
 
 def _batch() -> dict[str, Any]:
     return {"bid": BID, "profile": "maps", "kind": "file", "name": "x", "submitter": "ann"}
+
+
+def test_lists_tell_batches_and_objects_apart() -> None:
+    assert _subject("ingest.batch", BatchOrder.model_validate(_batch())) == f"x · {BID}"
+    one = ObjectOrder.model_validate({**OBJECT, "payload": {**PAYLOAD, "name": "maps/1.tif"}})
+    assert _subject("ingest.object", one) == f"maps/1.tif · {one.jid}"
+
+
+def _subject(type_: str, order: BaseModel) -> str:
+    return subject(app.types[type_].spec, {"order": order.model_dump(mode="json")})

@@ -62,6 +62,7 @@ batches = app.pipeline(
     queue=app.queue("ingest"),
     priority=priorities.FIRST,
     children="settled",
+    subject="{order.name} · {order.bid}",
     description="Deposit a payload: a job an object, and a report",
 )
 for _stage in STAGES:
@@ -71,6 +72,7 @@ for _stage in STAGES:
 objects = app.pipeline(
     "ingest.object",
     queue=queue_of(STAGES[0]),
+    subject="{order.payload.name} · {order.jid}",
     description="Deposit one object: fetch, identify, store, record it",
 )
 outbox = Outbox(app, mail=_mail_settings, transport=_callback_transport, priority=priorities.FIRST)

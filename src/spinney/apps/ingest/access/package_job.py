@@ -31,6 +31,7 @@ accesses = app.pipeline(
     TYPE,
     queue=app.queue(SMALL),
     priority=priorities.FIRST,
+    subject="{order.ark} version {order.version}",
     description="Make a package of a stored object on request",
 )
 
