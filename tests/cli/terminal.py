@@ -90,11 +90,16 @@ class Terminal:
     def wait_for(self, shown: str | Callable[["Terminal"], object]) -> None:
         """Until a text stands on the screen, or a condition holds."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (shown in self.text if isinstance(shown, str) else shown(self)):
+        while not self._has(shown):
             ended = self.process.poll()
-            assert ended is None, f"it ended with {ended} before {shown!r} in:\n{self.text}"
+            self._read(0.05)  # what it wrote before its end is there by now
+            assert ended is None or self._has(shown), (
+                f"it ended with {ended} before {shown!r} in:\n{self.text}"
+            )
             assert time.monotonic() < deadline, f"{shown!r} never in:\n{self.text}"
-            self._read(0.05)
+
+    def _has(self, shown: str | Callable[["Terminal"], object]) -> bool:
+        return shown in self.text if isinstance(shown, str) else bool(shown(self))
 
     def end(self) -> int:
         """Wait until the command has ended; its exit code."""
