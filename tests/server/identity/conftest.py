@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.request_context import Authenticated, now_us
 from spinney.web.settings import ServerSettings
+from spinney.web.timed_cache import KEPT_S
 
 PASSWORD = "correct horse battery"
 LOCAL = "10.1.2.3"
@@ -121,7 +123,13 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
+def kept_s() -> float:
+    """How long the server keeps what it has read of a caller. Some tests have others."""
+    return KEPT_S
+
+
+@pytest.fixture
+def house(settings: ServerSettings, kept_s: float, tmp_path: Path) -> Iterator[House]:
     url = new_store(tmp_path / "spinney.db")
     store = open_store(url)
     app = make(
@@ -130,7 +138,7 @@ def house(settings: ServerSettings, tmp_path: Path) -> Iterator[House]:
             open_store=lambda: open_store(url),
             folders=tmp_path / "folders",
             run_dir=None,
-            identity=StoreAuthenticator,
+            identity=partial(StoreAuthenticator, kept_s=kept_s),
         )
     )
 

@@ -61,6 +61,7 @@ def test_given_a_password_when_the_store_is_replaced_then_the_form_names_no_plac
     assert str(tmp_path) not in answer.text
 
 
+@pytest.mark.parametrize("kept_s", [3600.0])
 def test_given_a_session_that_is_known_then_its_page_has_the_whole_message(
     house: House, tmp_path: Path
 ) -> None:
@@ -69,7 +70,7 @@ def test_given_a_session_that_is_known_then_its_page_has_the_whole_message(
     assert browser.get("/jobs", headers=HTML).status_code == 200
     replace(house, tmp_path / "spinney.db")
 
-    answer = browser.get("/jobs", headers=HTML)  # the session is remembered for a moment
+    answer = browser.get("/jobs", headers=HTML)
 
     assert answer.status_code == 503
     assert str(tmp_path) in answer.text
