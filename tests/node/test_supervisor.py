@@ -341,6 +341,18 @@ def test_workers_are_replaced_when_worn_and_ended_when_idle(cluster: Cluster) ->
     until(lambda: len(node.workers()) <= 1, "idle workers end")
 
 
+def test_a_worker_that_is_killed_while_it_is_idle_is_logged_and_replaced(cluster: Cluster) -> None:
+    node = cluster.node(slots=1)
+    (before,) = node.workers()
+    os.kill(before, signal.SIGKILL)
+    until(lambda: before not in node.workers(), "it has gone")
+
+    (job,) = cluster.run("nap")
+
+    assert job.state is State.COMPLETED
+    assert "ended between attempts (SIGKILL); its log is " in node.stop()
+
+
 @pytest.mark.parametrize(("waiting", "started"), [(0, 1), (1, 2)])
 def test_workers_start_together_before_the_node_joins_where_jobs_are_waiting(
     cluster: Cluster, waiting: int, started: int

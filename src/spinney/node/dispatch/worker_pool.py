@@ -430,6 +430,13 @@ class WorkerPool(Events):
         if self._ending():
             return  # killed with the node: the successor reads from its page what was running
         worker = self._workers[child]
+        if child.ready and not (worker.retiring or how.forced or how.running or how.code == 0):
+            log.warning(
+                "worker %s ended between attempts (%s); its log is %s",
+                worker.name,
+                how.signal or f"exit code {how.code}",
+                child.log_file,
+            )
         worker.retiring = True
         if not child.ready:
             self._pause_starts()
