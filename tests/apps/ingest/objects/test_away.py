@@ -60,7 +60,7 @@ def test_an_archive_that_is_not_mounted_is_waited_for(service: Service, was_open
 def test_an_archive_that_is_not_mounted_is_not_made_anew_by_who_prepares(service: Service) -> None:
     service.of_file().deposit()
     mount = unmounted(service.folder / "archive")
-    with pytest.raises(NotThere, match="mount its disk"):
+    with pytest.raises(NotThere, match=r"is no storage root now; mount its disk, or correct its URL$"):
         service.prepare()
     mount()
     service.prepare()

@@ -36,12 +36,13 @@ def open_storage(
     """
     if algorithm not in ADDRESSING:
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
-    place = _place(location(str(target)), endpoint, region, on_step)
+    where = location(str(target))
+    place = _place(where, endpoint, region, on_step)
     if place.read(ROOT_DECLARATION) is None:
         if not make:
-            raise NotThere(
-                f"{shown(place.where)} is no storage root now; mount its disk, correct its URL, or make one there first"
-            )
+            # Who makes one in a folder, as long as its disk is not mounted, hides the archive.
+            remedy = "mount its disk" if isinstance(where, Path) else "make one there first"
+            raise NotThere(f"{shown(place.where)} is no storage root now; {remedy}, or correct its URL")
         place.establish(documents())
     return Storage(place, read_layout(place.read, place.where), algorithm)
 
