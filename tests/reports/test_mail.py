@@ -478,7 +478,7 @@ def test_a_server_that_cannot_encrypt_gets_nothing(
     [
         ({"SPINNEY_SMTP_USER": "spinney"}, {}, "no SPINNEY_SMTP_PASSWORD"),
         ({"SPINNEY_SMTP_USER": "u", "SPINNEY_SMTP_PASSWORD": PASSWORD}, {"host": "mail.example"}, "in clear"),
-        ({}, {"host": ""}, "set SPINNEY_SMTP_HOST"),
+        ({}, {"host": ""}, "'' names no mail server; name one"),
     ],
 )
 def test_settings_that_cannot_work_park_the_job(

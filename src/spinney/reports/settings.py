@@ -66,9 +66,7 @@ class MailSettings:
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
-            raise UsageError(
-                f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again"
-            )
+            raise UsageError(f"{self.host!r} names no mail server; name one")
         if self.port not in range(65_536):
             raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; fix it")
         times = durations.in_seconds(
@@ -113,6 +111,9 @@ class MailSettings:
         """Read the settings from SPINNEY_SMTP_HOST, _PORT and _SECURITY; all others have their default.
         ``environment`` None: that of the process. Raises UsageError."""
         env = os.environ if environment is None else environment
+        host = env.get("SPINNEY_SMTP_HOST", "")
+        if not host:
+            raise UsageError("no mail server is named; set SPINNEY_SMTP_HOST and start the nodes again")
         port = env.get("SPINNEY_SMTP_PORT", "0")
         security = env.get("SPINNEY_SMTP_SECURITY", Security.STARTTLS)
         if not (port.isascii() and port.isdigit()):
@@ -121,7 +122,7 @@ class MailSettings:
             raise UsageError(
                 f"SPINNEY_SMTP_SECURITY={security!r} is none of {', '.join(Security)}; set one of them"
             )
-        return cls(host=env.get("SPINNEY_SMTP_HOST", ""), port=int(port[:6]), security=Security(security))
+        return cls(host=host, port=int(port[:6]), security=Security(security))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,7 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
         (LEAST + "[access]\nkeep_days = inf\n", "access.keep_days: Input should be a finite number"),
         (LEAST + '[mail]\nhost = "h"\nsender = "nobody"\n', "mail.sender: 'nobody' is no mail address"),
         (LEAST + '[mail]\nhost = "h"\nsender = "a@b"\nadmins = ["x\\ny@b"]\n', "mail.admins.0: "),
-        (LEAST + '[mail]\nhost = ""\nsender = "a@b"\n', "mail: '' names no mail server"),
+        (LEAST + '[mail]\nhost = ""\nsender = "a@b"\n', "mail: '' names no mail server; name one"),
         (LEAST + '[mail]\nhost = "h"\nport = 70000\nsender = "a@b"\n', "mail: the mail server's port"),
         (LEAST + '[mail]\nhost = "h"\nsender = "a@b"\ndomain = "a b"\n', "mail.domain: "),
         (LEAST + '[mail]\nhost = "h"\nsender = "a@b"\nsecurity = "some"\n', "mail.security: "),

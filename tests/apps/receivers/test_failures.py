@@ -70,7 +70,7 @@ def test_failures_are_mailed_once_grouped_by_cause(site: Site) -> None:
     [
         ('staff = ["nobody"]', "mail.staff"),
         ('url = "example.org"', "mail.url"),
-        ('host = ""', "mail: '' names no mail server"),
+        ('host = ""', "mail: '' names no mail server; name one"),
     ],
 )
 def test_wrong_settings_are_refused(wrong: str, says: str, site: Site, tmp_path: Path) -> None:
