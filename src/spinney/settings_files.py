@@ -42,11 +42,12 @@ Seconds = Annotated[float, BeforeValidator(_seconds)]
 
 class FileCache(Generic[_Value]):
     """Keeps what was read from files until they change, so that a correction is in force at once, without a restart.
+    Each module has one for its own settings:
 
-    _CACHE = FileCache[Settings]()
+        _CACHE = FileCache[Settings]()
 
-    def load() -> Settings:
-        return _CACHE.get(path, lambda: read(Settings, path))
+        def load() -> Settings:
+            return _CACHE.get(path, lambda: read(Settings, path))
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,8 @@ class FileCache(Generic[_Value]):
 
     def get(self, path: Path, read: Callable[[], _Value], beside: object = None) -> _Value:
         """Return what ``read`` returns; it is called again when the file has changed, or what else the value depends on
-        (``beside``). A missing file is as good as any. Raises what ``read`` raises; then nothing is kept."""
+        (``beside``). What is read where there is no file is kept, too. Raises what ``read`` raises; then nothing is
+        kept."""
         stamp = _stamp(path)
         if path in self._kept:
             kept_stamp, kept_beside, value = self._kept[path]

@@ -176,6 +176,17 @@ def test_the_pause_before_a_request_does_not_make_an_answer_slow(
     assert (slept, finding.status) == ([12.0], "ok")
 
 
+def test_a_settings_file_may_be_missing_only_where_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"}
+    assert settings.load(environment).timeout_s == 30
+    with pytest.raises(UsageError, match=r"monitor\.toml cannot be read"):
+        settings.load(environment | {settings.VARIABLE: settings.FILE})
+    assert settings.load(environment).timeout_s == 30
+
+
 def test_pauses_that_use_up_the_time_of_a_check_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "monitor.toml"
     file.write_text("timeout_s = 30\n[network]\nhost_limit = 4\npause_s = 3.75\n")

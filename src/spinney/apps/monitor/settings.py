@@ -180,10 +180,10 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     check. Raises SettingsUnusable where the file cannot be read, has a wrong value, or does not exist although
     the variable names it."""
     named = environment.get(VARIABLE)
-    path = Path(named or FILE).absolute()
+    path, optional = Path(named or FILE).absolute(), named is None
     store = environment.get("SPINNEY_STORE", "")
     try:
-        return _CACHE.get(path, lambda: _read(path, named is None, store), store)
+        return _CACHE.get(path, lambda: _read(path, optional, store), (optional, store))
     except UsageError as error:
         raise SettingsUnusable(str(error)) from error
 
