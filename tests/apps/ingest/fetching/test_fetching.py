@@ -1,5 +1,6 @@
 """Files come whole and checked; what stands is kept, what is missing or wrong is fetched."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Web, stuck
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all, journal
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted
 
@@ -105,6 +106,22 @@ def test_a_damaged_file_does_not_stand_on_when_it_cannot_be_fetched(
         fetch_all([RemoteFile(url=web.url("/a"), name="a", digest=digest("md5", MD5))], folder, rules)
 
     assert names_below(folder) == []
+
+
+def test_a_file_that_may_not_be_read_is_fetched_again(
+    web: Web, rules: Rules, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = RemoteFile(url=web.put("/a", b"hello"), name="a")
+    fetch_all([a], folder, rules)
+
+    def forbidden(*_: object) -> None:  # modes do not bind root
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(journal.paths, "opened_beneath", forbidden)
+    fetch_all([a], folder, rules)
+
+    assert (folder / "a").read_bytes() == b"hello"
+    assert web.request_count("/a") == 2
 
 
 def test_without_a_digest_another_url_is_another_file(web: Web, rules: Rules, folder: Path) -> None:

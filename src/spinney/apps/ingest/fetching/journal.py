@@ -96,8 +96,8 @@ def _matches(entry: Fetched, existing: Fetched) -> bool:
 
 
 def _read(wanted: WantedFile, size_bytes: int | None) -> Fetched | None:
-    """Return the regular file that has the final name, with its digests; None for a link or anything else, and for
-    another size than ``size_bytes``."""
+    """Return the regular file that has the final name, with its digests; None for a link or anything else, for one that
+    this user may not read, as a node of another user may have left it, and for another size than ``size_bytes``."""
     target = wanted.target
     try:
         with paths.opened_beneath(target.parent, target.name) as file:
@@ -105,5 +105,5 @@ def _read(wanted: WantedFile, size_bytes: int | None) -> Fetched | None:
                 return None
             sums = Sums(wanted.algorithms)
             return wanted.fetched(sums.read(file, wanted.halt.check), sums.values())
-    except NotAdmitted:
+    except (NotAdmitted, PermissionError):
         return None
