@@ -53,11 +53,11 @@ def test_a_file_url(tmp_path: Path) -> None:
         (Layout(), "..hor/rib:le-$id", "487/326/d8c/%2e%2ehor%2frib%3ale-%24id"),
         (Layout(), "..Hor/rib:lè-$id", "373/529/21a/%2e%2eHor%2frib%3al%c3%a8-%24id"),
         (
-            Layout(algorithm="md5", tuple_size=2, tuples=15),
+            Layout(digestAlgorithm="md5", tupleSize=2, numberOfTuples=15),
             "object-01",
             "ff/75/53/44/92/48/5e/ab/b3/9f/86/35/67/28/88/object-01",
         ),
-        (Layout(tuple_size=0, tuples=0), "object-01", "object-01"),
+        (Layout(tupleSize=0, numberOfTuples=0), "object-01", "object-01"),
         (
             Layout(),
             "abcdefghij" * 10 + "a",
@@ -77,6 +77,13 @@ def test_parameters_of_a_layout_that_are_not_lawful(parameters: dict[str, object
     documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(parameters))}
     with pytest.raises(NotAdmitted, match="is not valid"):
         read_layout(documents.get, "/archive")
+
+
+def test_keys_that_a_layout_has_not_are_ignored() -> None:
+    declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
+    parameters = {"tupleSize": 2, "tuples": 9, "algorithm": "md5"}
+    documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(parameters))}
+    assert read_layout(documents.get, "/archive") == Layout(tupleSize=2)
 
 
 def test_an_object_that_another_program_made_is_read_and_continued(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ _ID_MAX_BYTES = 4096
 class Layout(BaseModel):
     """The parameters of extension 0003, with its own defaults."""
 
-    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, strict=True)
 
     algorithm: Literal["md5", "sha1", "sha256", "sha512"] = Field(default="sha256", alias="digestAlgorithm")
     tuple_size: int = Field(default=3, alias="tupleSize", ge=0, le=32)
