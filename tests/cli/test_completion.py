@@ -221,6 +221,9 @@ def test_names_of_the_store_are_offered(shell: Shell) -> None:
         ("keep double ", sorted(SETTLED)),
         ("keep double completed ", ["declared", "forever"]),
         ("retry --state ", sorted(ALLOWED_STATES[Verb.RETRY])),
+        ("user add cid --role ", ["viewer", "submitter", "operator", "admin"]),
+        ("token make ci --role o", ["operator"]),
+        ("webhook deliveries hook --outcome d", ["due", "delivered"]),
     ],
 )
 def test_at_each_place_what_can_be_given_there(rich: Shell, line: str, completions: list[str]) -> None:

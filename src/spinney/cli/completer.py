@@ -81,7 +81,8 @@ def _commands(begun: str) -> list[Suggestion]:
 def _by_click(before: Sequence[str], begun: str) -> list[Suggestion]:
     """Let Click follow the line to the command and the parameter at the cursor.
 
-    It completes values and options. For a parameter without a completion of its own the shell offers files.
+    It completes values and options. For a parameter that has neither a completion of its own nor a list of its values
+    the shell offers files.
     """
     from typer._click import shell_completion  # typer gives it no public name
 
@@ -100,7 +101,7 @@ def _by_click(before: Sequence[str], begun: str) -> list[Suggestion]:
     if place is not context.command and before and before[-1] in place.opts:
         # An option without its value keeps Click from seeing the arguments before it.
         context = context_of(before[:-1])
-    if getattr(place, "_custom_shell_complete", True) is None:
+    if getattr(place, "_custom_shell_complete", True) is None and not place.type_descriptor.is_choice:
         return [FILES]
     prefix = begun.removesuffix(piece)
     return [Suggestion(prefix + item.value, item.help) for item in place.shell_complete(context, piece)]
