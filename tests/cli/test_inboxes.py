@@ -58,6 +58,10 @@ def test_an_inbox_is_paused_resumed_scanned_and_removed(shell: Shell) -> None:
 def test_what_can_be_no_inbox_is_refused_with_what_to_do(shell: Shell) -> None:
     add = ("inbox", "add", "uploads")
     assert "whole path" in shell.refused(2, *add, "incoming", "double", "-p", "n=1")
+    for rest in ("-1", "25h"):
+        assert "--rest must be between 0 and 86400 seconds" in shell.refused(
+            2, *add, "/srv", "double", "--rest", rest
+        )
     assert "refuse, accept" in shell.refused(2, *add, "/srv/in", "double", "-p", "n=1", "--duplicates", "no")
     assert "'n'" in shell.refused(2, *add, "/srv/in", "double")
     shell.ok(*add, "/srv/in", "double", "-p", "n=1")

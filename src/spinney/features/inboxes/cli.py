@@ -23,7 +23,7 @@ from spinney.features.inboxes.commands import (
     ShowInbox,
 )
 from spinney.features.submission.cli import TemplateOptions
-from spinney.model.settings.inboxes import Inbox
+from spinney.model.settings.inboxes import REST_MOST_S, Inbox
 from spinney.model.values import durations
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import (
@@ -75,7 +75,7 @@ def _state(inbox: Inbox, *, is_new: bool = False) -> str:
         "--rest",
         metavar="TIME",
         default="10s",
-        parser=length("--rest"),
+        parser=length("--rest", most=REST_MOST_S),
         help_="Take a file when it has not changed for so long.",
     ),
     duplicates=option(
