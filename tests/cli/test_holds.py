@@ -272,6 +272,12 @@ def test_none_in_force_is_said(shell: Shell) -> None:
     assert shell.ok("holds", "--json") == ""
 
 
+def test_released_holds_are_not_taken_for_holds_in_force(shell: Shell) -> None:
+    shell.ok("hold", "--type", "double", "--reason", "disk swap")
+
+    assert shell.ok("holds", "--released") == "all jobs of the holds that were released go on\n"
+
+
 def test_a_hold_that_was_killed_midway_works_and_can_be_asked_for_again(shell: Shell) -> None:
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         store.submit([Submission(type="double", params=['{"n": 1}'] * 30_000, collection="c")], now_us=1)

@@ -5,10 +5,10 @@ a hold on each job; with one of ``--queue``, ``--type``, … they lay or lift a 
 covers later jobs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,11 +33,8 @@ from spinney.model.values.counts import counted
 from spinney.model.values.times import parse_time
 from spinney.schemas import BulkProgress
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import (
-    SomeJobsArgument,
-    option,
-)
-from spinney.terminal.commands import list_command
+from spinney.terminal.arguments import JsonOption, SomeJobsArgument, option
+from spinney.terminal.commands import Items, command
 from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
@@ -154,21 +151,21 @@ def hold(
             typer.echo(_placed_text(performer, new_hold))
 
 
-list_command(
-    app,
-    ListHolds,
-    "holds",
-    "List the active holds, the oldest first.",
-    {
+@command(app, ListHolds, "holds")
+def print_holds(holds: Items[Hold], query: ListHolds, *, json: JsonOption = False) -> None:
+    """List the active holds, the oldest first."""
+    columns: dict[str, Callable[[Hold], Any]] = {
         "HOLD": lambda hold: hold.id,
         "ON": lambda hold: scope_text(hold.scope, hold.name),
         "BY": lambda hold: hold.by,
         "SINCE": lambda hold: display.format_time(hold.since_us),
         "UNTIL": lambda hold: display.format_time(hold.until_us),
         "REASON": lambda hold: hold.reason,
-    },
-    empty="there are no holds; 'spinney list --state held' shows jobs that their own stages hold",
-)
+    }
+    empty = "there are no holds; 'spinney list --state held' shows jobs that their own stages hold"
+    if query.released:
+        empty = "all jobs of the holds that were released go on"
+    display.print_list(holds.items, columns, json=json, empty=empty)
 
 
 @app.command()
