@@ -98,6 +98,22 @@ def test_what_the_same_flush_makes_ready_is_not_overtaken(site: Site, urgent_fir
     assert [lease.job_id for lease in answer.leases] == [urgent]
 
 
+@pytest.mark.parametrize("urgent_first", [True, False])
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.WARNING])
+def test_of_two_jobs_the_more_urgent_one_keeps_its_slot(
+    site: Site, outcome: Outcome, urgent_first: bool
+) -> None:
+    # Given two jobs whose next stages need the same lock
+    site.knows(kind("t", "first", stage("second", locks=locked("receiver"))))
+    urgent, other = site.submit_one("t", priority=10), site.submit_one("t", priority=50)
+    leases = site.claim_by_job()
+    # When both have passed in one flush
+    records = [site.entry(leases[urgent], outcome, keep=True), site.entry(leases[other], keep=True)]
+    answer = site.flush_and_claim(records[:: 1 if urgent_first else -1], site.want(site.here, 0))
+    # Then the more urgent one goes on
+    assert [lease.job_id for lease in answer.leases] == [urgent]
+
+
 def test_a_lock_taken_by_another_keeps_the_job_from_going_on(site: Site) -> None:
     site.knows(kind("t", "first", stage("second", locks=locked("receiver:{serno}"))))
     owner = site.submit_one("locked", {"serno": 1})

@@ -107,6 +107,8 @@ class Recorder:
             self._in_order(records, one_by_one, passed, claim_request)
         if self._may_stay and claim_request is not None:
             self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
+            # Where a limit or a lock leaves room for some of these jobs, it is for the most urgent ones.
+            self._may_stay.sort(key=lambda staying: staying[0].priority)
             for row, stage, held_lease, is_plain in self._may_stay:
                 lease_kept = next_stages.keep(
                     self.cascade, row, stage, held_lease, claim_request, plain=is_plain
