@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from own_commands import own_commands
+from spinney.cli.main import run
 from spinney.terminal.command_index import COMMAND_MODULES, SUMMARIES
 
 MODULES = {f"spinney.{module}" for module in COMMAND_MODULES.values()}
@@ -37,3 +38,14 @@ def test_a_line_that_names_none_of_its_own_loads_none(words: list[str]) -> None:
 @pytest.mark.parametrize("name", COMMAND_MODULES)
 def test_the_summary_is_the_first_sentence_of_the_help(name: str) -> None:
     assert SUMMARIES[name] == own_commands()[name].get_short_help_str(300)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("relabel", "[OPTIONS] {JOB} [COLLECTION]\n"), ("stats", "60 or 5m.  [default: 60]\n")],
+)
+def test_help_shows_defaults_and_arguments_as_they_are_written(
+    capsys: pytest.CaptureFixture[str], name: str, shown: str
+) -> None:
+    assert run([name, "--help"]) == 0
+    assert shown in capsys.readouterr().out

@@ -16,7 +16,7 @@ app = typer.Typer()
     "relabel",
     job=argument("JOB"),
     collection=argument(
-        "[COLLECTION]", "The collection; without one the jobs belong to none.", completion.collections
+        "COLLECTION", "The collection; without one the jobs belong to none.", completion.collections
     ),
 )
 def relabelled(tree: Relabelled) -> str:

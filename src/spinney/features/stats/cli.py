@@ -16,6 +16,7 @@ from spinney.commands import Performs
 from spinney.commands.job_queries import CountJobs, ListJobs
 from spinney.features.stats.commands import WINDOW_MAX_S, ShowStats
 from spinney.model.operators.stats import Stats
+from spinney.service.queries import STATS_WINDOW_S
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, length, option
 from spinney.terminal.commands import steps
@@ -42,6 +43,7 @@ app = typer.Typer()
     window_s=option(
         "--window",
         metavar="TIME",
+        default=f"{STATS_WINDOW_S:g}",
         parser=length("--window", 10, WINDOW_MAX_S),
         help_="The period for rates, for example 60 or 5m.",
     ),
