@@ -86,7 +86,7 @@ def test_a_module_that_does_not_load_in_time_is_an_error_of_the_service(
         "import sys, time\n"
         "if 'spinney.apps.monitor.tasks.identify_module' not in sys.orig_argv:\n"
         "    time.sleep(20)\n"
-        "NAME, check = 'slow', print\n"
+        "NAME, check = 'slow', lambda service, context: None\n"
     )
     [task] = task_list.read(settings).tasks
     service = Service(gid=7, eid=1, uuid="u-7", type="WMS", version="", uri="http://h/x", description="Soil")
