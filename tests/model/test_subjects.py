@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from spinney import Job, Spinney
 from spinney.model.errors import UsageError
@@ -94,3 +95,34 @@ def test_given_a_declaration_then_its_subject_is_registered_and_an_unknown_param
         _ = wrong.spec
     with pytest.raises(UsageError, match="subject must be text"):
         app.pipeline("torn", subject="{file")
+
+
+class Order(BaseModel):
+    """The parameter of a job, with a field of any shape."""
+
+    name: str
+    about: dict[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("template", "missing"),
+    [
+        ("{order.name}", None),
+        ("{order.about.title}", None),
+        ("{order.nmae}", "order.nmae"),
+        ("{odrer.name}", "odrer.name"),
+    ],
+)
+def test_given_a_field_of_an_object_then_its_model_must_declare_it(
+    template: str, missing: str | None
+) -> None:
+    app = Spinney()
+
+    @app.job(subject=template)
+    def deposit(order: Order) -> None: ...
+
+    if missing is None:
+        assert deposit.spec.subject == template
+    else:
+        with pytest.raises(UsageError, match=f"no parameter '{missing}'"):
+            _ = deposit.spec

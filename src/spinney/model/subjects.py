@@ -33,14 +33,30 @@ def subject(spec: TypeSpec | None, params: Any) -> str:
     return shortened(" · ".join(_telling(schema.get("properties", {}), params)), SUBJECT_MAX)
 
 
-def require_fields(type_name: str, template: str, parameters: Iterable[str]) -> None:
-    """Raise UsageError unless every field of a template is one of these parameters, or below one. It is checked when a
-    type is declared, so that a subject cannot be empty by a typo."""
-    for name in {field.partition(".")[0] for field in lock_names.fields(template)} - {*parameters}:
-        raise UsageError(
-            f"job type {type_name!r} has the subject {template!r}, but no parameter {name!r}; add it to a stage or "
-            f"correct the subject"
-        )
+def require_fields(type_name: str, template: str, schema: Mapping[str, Any]) -> None:
+    """Raise UsageError unless this schema of parameters declares every field of a template. It is checked when a type
+    is declared, so that a subject cannot be empty by a typo."""
+    for field in lock_names.fields(template):
+        if not _declares(schema, field.split(".")):
+            raise UsageError(
+                f"job type {type_name!r} has the subject {template!r}, but no parameter {field!r}; add it to a stage "
+                f"or correct the subject"
+            )
+
+
+def _declares(schema: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return whether the path of these names leads to a declared value, or below an object that may have any fields."""
+    place: Any = schema
+    for name in names:
+        reference = place.get("$ref", "") if isinstance(place, Mapping) else ""
+        if reference:
+            place = schema.get("$defs", {}).get(reference.rpartition("/")[2])
+        if not isinstance(place, Mapping) or "properties" not in place:
+            return True
+        if name not in place["properties"]:
+            return False
+        place = place["properties"][name]
+    return True
 
 
 def shortened(text: str, most: int) -> str:

@@ -195,7 +195,7 @@ class JobType(SubmittableType):
             **{"description": self._described(), **self._options},
         )
         if spec.schema:  # without a schema any parameter may come
-            require_fields(spec.name, spec.subject, spec.schema.get("properties", {}))
+            require_fields(spec.name, spec.subject, spec.schema)
         if not self._anything:
             require_limited(spec.name, spec.submit_limits, spec.schema.get("properties", {}))
         return spec
