@@ -52,8 +52,10 @@ def _free_lock(repair: RepairContext, facts: Facts) -> None:
 
 def _should_go(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the jobs without those of a tree in which a job runs: they rightly wait for that one."""
-    running = check.tx.column(
-        "select distinct jobs.root_id from leases l join jobs on jobs.id = l.job_id where l.parent_id is not null"
+    running = set(
+        check.tx.column(
+            "select distinct jobs.root_id from leases l join jobs on jobs.id = l.job_id where l.parent_id is not null"
+        )
     )
     return [row for row in facts if row["entered"] is None or row["root_id"] not in running]
 
