@@ -87,9 +87,8 @@ class SqliteDatabase(Database):
         writer, write_queue = self._open_writer()
 
         def begin() -> None:
-            self._tune(
-                writer, durable, late=awaited or not durable
-            )  # before its turn, for which others may wait
+            # Before its turn, for which others may wait.
+            self._tune(writer, durable, late=awaited or not durable)
             write_queue.enter(urgent=urgent)
             try:
                 if write_queue.kept_out():
