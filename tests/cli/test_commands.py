@@ -49,3 +49,10 @@ def test_help_shows_defaults_and_arguments_as_they_are_written(
 ) -> None:
     assert run([name, "--help"]) == 0
     assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["retry", "hold"])
+def test_options_of_many_commands_stand_behind_those_of_a_command(name: str) -> None:
+    options = [option.name for option in own_commands()[name].params]
+
+    assert options[-6:] == ["dry_run", "yes", "reason", "json", "by", "store"]

@@ -14,6 +14,9 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, get_type_hints
 
+_LAST = ("dry_run", "yes", "reason", "json", "by", "store")
+"""Options that many commands share: the help shows them behind those of the command itself."""
+
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command for typer: each of its parameters whose annotation is a dataclass is replaced by the fields of
@@ -34,6 +37,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in signature.parameters.values():
         expanded = options.get(parameter.name, [parameter])
         parameters += [p.replace(kind=Parameter.KEYWORD_ONLY) for p in expanded]
+    parameters.sort(key=lambda p: _LAST.index(p.name) if p.name in _LAST else -1)
     twice = [p.name for p in parameters if [q.name for q in parameters].count(p.name) > 1]
     if twice:
         raise TypeError(f"{command.__name__} has more than one option {twice[0]!r}")
