@@ -88,6 +88,7 @@ from .shell import Shell
             for n in ("0", "-1", "10001", "9" * 30)
         ],
         *[(["node", "jobs:app", "--lease", lease], "lease_period_s is") for lease in ("1", "1e300")],
+        (["node", "jobs:app", "--lease", "-1"], "--lease must be at least 0 seconds"),
         *[(["node", "jobs:app", "--drain", limit], "--drain") for limit in ("-1", "inf", "nan")],
         (["node", "jobs:app", "--drain", "1e300"], "drain_limit_s is"),
         *[(["slots", "n1", n], "1 to 10,000") for n in ("0", "10001", "9" * 30)],

@@ -37,7 +37,8 @@ def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[
     def parse(text: str | float) -> float:
         time_s = durations.of_word(text, option)
         if not least <= time_s <= most:
-            raise UsageError(f"{option} must be between {least:g} and {most:g} seconds, not {text!r:.80}")
+            bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+            raise UsageError(f"{option} must be {bounds} seconds, not {text!r:.80}")
         return time_s
 
     return parse
