@@ -182,7 +182,9 @@ def test_a_settings_file_may_be_missing_only_where_none_is_named(
     monkeypatch.chdir(tmp_path)
     environment = {"SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"}
     assert settings.load(environment).timeout_s == 30
-    with pytest.raises(UsageError, match=r"monitor\.toml cannot be read"):
+    with pytest.raises(
+        UsageError, match=r"monitor\.toml cannot be read.* \(SPINNEY_MONITOR names this file\)"
+    ):
         settings.load(environment | {settings.VARIABLE: settings.FILE})
     assert settings.load(environment).timeout_s == 30
 

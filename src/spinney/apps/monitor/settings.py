@@ -185,7 +185,7 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     try:
         return _CACHE.get(path, lambda: _read(path, optional, store), (optional, store))
     except UsageError as error:
-        raise SettingsUnusable(str(error)) from error
+        raise SettingsUnusable(str(error) if optional else f"{error} ({VARIABLE} names this file)") from error
 
 
 def is_set_up(environment: Mapping[str, str] = os.environ) -> bool:
