@@ -67,9 +67,10 @@ class Monitor:
         """Start a command that runs until the test ends."""
         command = [sys.executable, "-m", "spinney", *words]
         log = (self.place / f"node-{len(self.nodes)}.log").open("wb")
-        node = subprocess.Popen(
-            command, cwd=self.place, env={**os.environ, "SPINNEY_STORE": self.store}, stdout=log, stderr=log
-        )
+        scratch = self.place / "scratch"  # what is left of checks that are killed goes with the test
+        scratch.mkdir(exist_ok=True)
+        environment = {**os.environ, "SPINNEY_STORE": self.store, "TMPDIR": str(scratch)}
+        node = subprocess.Popen(command, cwd=self.place, env=environment, stdout=log, stderr=log)
         self.nodes.append(node)
         return node
 
