@@ -1,9 +1,9 @@
 """The subject of a job: one line, made of its parameters, by which people tell it from others of its type.
 
 A type may declare a template with ``{parameter}`` fields; ``{order.name}`` is a field of a parameter that is an object.
-Without a template, the parameters that differ most between jobs are
-shown: required ones and those that are not at their default, texts before numbers before flags, in the order of the
-declaration. Secrets, which are hidden and look all the same, are not among them."""
+Without a template, the parameters that differ most between jobs are shown: required ones and those that are not at
+their default, texts before numbers before flags, in the order of the declaration. Secrets, which are hidden and look
+all the same, are not among them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -75,13 +75,13 @@ def _filled(template: str, params: Mapping[str, Any]) -> str:
     """Return the template with the values of its fields; a parameter that is missing or null leaves
     nothing."""
 
-    def value(field: str) -> str:
+    def text(field: str) -> str:
         value: Any = params
         for name in field.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
         return _text(value)
 
-    return lock_names.filled(template, value)
+    return lock_names.filled(template, text)
 
 
 def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 ``recorder``           the records of one flush: first facts, then state changes
 ``special_jobs``       which jobs have rows in other tables, and are not plain
 ``plain_completions``  the fast path for jobs whose last stage has simply passed
-``plain_advances``     the fast path for jobs that go to their next stage, in a large flush
+``plain_advances``     the fast path for jobs that simply go to their next stage
 ``next_stages``        a job that keeps its slot and lease for its next stage
 ``circuit_breaker``    failures of one stage in a row, which put a hold on its type
 ``throughput``         ended attempts by lane and node, for people only

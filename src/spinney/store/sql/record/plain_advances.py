@@ -1,10 +1,10 @@
 """Advance of plain jobs: their stage has passed, another one follows, and nothing else concerns them.
 
-They advance by set statements, a third of the statements that one record needs: on a server each is an exchange of
-messages, and hundreds of quick stages would keep other writers waiting for a tenth of a second. They go through
-``ready``, except that those of a small flush may keep their slots (``next_stages``). Recording them one by one leaves
-the same rows, except where a failure of the same flush makes a hold: the sweep holds jobs that went into ``ready``
-before it."""
+They advance by set statements. One by one, each would take more statements than all of them take now: on a server a
+statement is an exchange of messages, and hundreds of quick stages would keep other writers waiting for a tenth of a
+second. The jobs go through ``ready``, except that those of a small flush may keep their slots (``next_stages``).
+Recording them one by one would leave the same rows, except where a failure of the same flush makes a hold: the sweep
+holds jobs that went into ``ready`` before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +19,8 @@ from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
+Kept = tuple[LeaseRow, str]
+"""The former lease of a job that may keep its slot, and its next stage."""
 KEPT_MOST = 9
 """In a flush of more jobs none keeps its slot, which takes some statements for each. A claim in the same transaction
 fills the slots at once."""
@@ -54,10 +56,6 @@ def is_inner(registry: Registry, lane: Lane) -> bool:
         and spec.stages[-1].name != lane.stage
         and not again_stages(spec)
     )
-
-
-Kept = tuple[LeaseRow, str]
-"""The former lease of a job that may keep its slot, and its next stage."""
 
 
 def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[list[Ended], list[Kept]]:
@@ -97,9 +95,12 @@ def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[l
     kept: list[Kept] = []
     keep = keep and len(passed) <= KEPT_MOST
     for (lane_id, stage), entries in advancing.items():
-        _write(tx, registry.lanes[lane_id], stage, entries)
-        kept += [(lease, stage) for record, lease in entries if keep and record.keep]
-        _enter(tx, registry, registry.lanes[lane_id], stage, [e for e in entries if not (keep and e[0].keep)])
+        lane = registry.lanes[lane_id]
+        _write(tx, lane, stage, entries)
+        if keep:
+            kept += [(lease, stage) for record, lease in entries if record.keep]
+            entries = [entry for entry in entries if not entry[0].keep]
+        _enter(tx, registry, lane, stage, entries)
     return others, kept
 
 

@@ -106,21 +106,22 @@ class Recorder:
         if one_by_one or passed:
             self._in_order(records, one_by_one, passed, claim_request)
         if self._may_stay and claim_request is not None:
-            self.cascade.drain_jobs()  # what becomes ready by these records may be more urgent
-            # Where a limit or a lock leaves room for some of these jobs, it is for the most urgent ones.
-            self._may_stay.sort(key=lambda staying: staying[0].priority)
-            for row, stage, held_lease, is_plain in self._may_stay:
-                lease_kept = next_stages.keep(
-                    self.cascade, row, stage, held_lease, claim_request, plain=is_plain
-                )
-                if lease_kept is not None:
-                    self.kept_leases.append(lease_kept)
-                else:
-                    self.cascade.proceed(row, leased=True)
+            self._keep_slots(claim_request)
         throughput.note(self.tx, plain + advancing, others, self.now_us)
         if self._causes:
             failures.remember(self.tx, self._causes.values(), self.now_us)
         self.cascade.drain()
+
+    def _keep_slots(self, claim_request: ClaimRequest) -> None:
+        """Continue jobs in their slots with their next stages, and let those for which a rule forbids that go on as
+        others do. Where a limit or a lock leaves room for some of them, it is for the most urgent ones."""
+        self.cascade.drain_jobs()  # what becomes ready by the records of this flush may be more urgent
+        for row, stage, lease, plain in sorted(self._may_stay, key=lambda staying: staying[0].priority):
+            kept = next_stages.keep(self.cascade, row, stage, lease, claim_request, plain=plain)
+            if kept is not None:
+                self.kept_leases.append(kept)
+            else:
+                self.cascade.proceed(row, leased=True)
 
     def _leases(self, records: Sequence[Record]) -> dict[int, LeaseRow]:
         """Return the leases of these jobs, by fence. That of another attempt of a job has another fence, so
