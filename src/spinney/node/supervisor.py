@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -292,7 +291,7 @@ class Supervisor:
 
     async def _declare(self, writer: StoreThread, schedules: Sequence[Schedule]) -> None:
         """Put the application's schedules into the store. One that an operator has changed stays, which is logged."""
-        actor, now_us = Actor(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
+        actor, now_us = Actor(by=DECLARER), self._now_us()
         names = await writer.insist(
             lambda store: store.schedules.declare(schedules, actor, now_us=now_us),
             for_s=self._settings.lease_period_s,

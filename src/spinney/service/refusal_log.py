@@ -12,7 +12,6 @@ A server that is killed loses the counts since its last entries, never a first e
 """
 
 import threading
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -139,5 +138,5 @@ def _over(since_us: int, wait_us: int, now_us: int) -> bool:
 
 def _enter(audit: "SqlAudit", key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:
     by, verb, details = key
-    actor = Actor(by=by, call=uuid.uuid4().hex)
+    actor = Actor(by=by)
     audit.enter(verb, {**orjson.loads(details), **more}, actor, count=count, now_us=now_us)

@@ -4,7 +4,6 @@ A ``Service`` is made for one caller: a route of a server makes one for each req
 Its fields are handed on to every part (``part``), so that all of them act with the same name and rights and
 by the same clock."""
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -70,7 +69,7 @@ class Service:
     def actor(self, reason: str | None = None) -> Actor:
         """Return the actor of what follows; one for each call of a verb, whatever its number of steps."""
         account = None if self.is_local or self.by_configuration else self.by
-        return Actor(by=self.by, call=uuid.uuid4().hex, reason=reason, account=account)
+        return Actor(by=self.by, reason=reason, account=account)
 
     def part(self, cls: type[PartT]) -> PartT:
         """Return another part of ``control``, on the same store, with the same caller and rights."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -93,7 +92,7 @@ async def _skip_numbers_of_folders(context: NodeContext) -> None:
     """See that no new job gets a folder that is there already, as it would after an older backup of the store was
     restored, which numbers its next jobs as those that came after the backup."""
     highest_job = await asyncio.to_thread(folders.highest_job, context.host.folder_root)
-    actor, at_us = Actor(by=f"node {context.settings.name}", call=uuid.uuid4().hex), context.now_us()
+    actor, at_us = Actor(by=f"node {context.settings.name}"), context.now_us()
     if await context.writer.insist(
         lambda store: store.homes.skip_numbers(highest_job, actor, now_us=at_us),
         for_s=context.settings.lease_period_s,

@@ -15,7 +15,6 @@ The steps run in the reader's thread, so that an exchange never waits for one.
 import asyncio
 import logging
 import time
-import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -60,9 +59,7 @@ class Pruner:
         """Scan all jobs once, in the order of their ids, and remove those whose time is over. It ends early
         when this node drains or leads no longer; the next leader begins with the first job again."""
         status = self._context.status
-        actor = Actor(
-            by=f"node {self._context.settings.name}", call=uuid.uuid4().hex, reason="its time is over"
-        )
+        actor = Actor(by=f"node {self._context.settings.name}", reason="its time is over")
         after: int | None = 0
         removed = 0
         while after is not None and status.is_leader and not status.draining:
