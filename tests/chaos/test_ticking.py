@@ -45,7 +45,7 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     for number in range(1, ROUNDS + 1):
         tickers = [_ticker(url, START_US + SECONDS * 1_000_000 * number // ROUNDS) for _ in range(2)]
         for pid, signs in tickers:
-            # Every second one dies as it begins, the others a moment later.
+            # About half of them die as they begin, the others a moment later.
             assert os.read(signs, 1) == BEGUN
             time.sleep(draw.choice([0.0, 0.0, 0.01, 0.03]))
             os.kill(pid, signal.SIGKILL)

@@ -128,12 +128,14 @@ def _empty(url: str) -> None:
         connection.execute("truncate ready, leases")
         connection.execute("insert into ready select 1, 50, n, n::text, n from generate_series(1, 5000) n")
         connection.execute("delete from ready")
+        connection.execute("delete from attempts")
         connection.execute("delete from jobs")
         connection.execute("vacuum (truncate off) jobs, ready, attempts")
         sizes = (
-            "select relpages > 0, reltuples from pg_class where oid in ('jobs'::regclass, 'ready'::regclass)"
+            "select relpages > 0, reltuples from pg_class "
+            "where oid in ('jobs'::regclass, 'ready'::regclass, 'attempts'::regclass)"
         )
-        assert connection.execute(sizes).fetchall() == [(True, 0), (True, 0)]
+        assert connection.execute(sizes).fetchall() == [(True, 0)] * 3
 
 
 def _walks(store: SqlStore) -> list[str]:

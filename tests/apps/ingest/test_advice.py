@@ -14,7 +14,6 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings, Table
 from spinney.apps.ingest.manifests import json_form
 from spinney.apps.ingest.merritt.cli import app as merritt
-from spinney.cli.commands import program
 from spinney.terminal.command_index import COMMAND_MODULES
 
 CODE = Path(spinney.apps.ingest.__file__).parent
@@ -63,7 +62,6 @@ def options(command: Any) -> set[str]:
 
 
 def commands() -> dict[str, set[str]]:
-    program()
     return {
         f"{group} {name}": options(one)
         for group, commands_ in (("ingest", app), ("merritt", merritt))

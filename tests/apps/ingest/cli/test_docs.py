@@ -14,7 +14,6 @@ from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.cli.commands import program
 
 DOCS = Path(__file__).parents[4] / "docs"
 TEXT, GUIDE = (DOCS / "cli.md").read_text(), (DOCS / "ingest.md").read_text()
@@ -27,7 +26,6 @@ def documented_options() -> dict[str, set[str]]:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    program()
     yield from get_group(app).commands.items()
 
 
