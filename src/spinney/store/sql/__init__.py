@@ -20,7 +20,7 @@ running attempt spawns are there, too, until the transaction that records its st
 ``schema``       the tables
 ``connection``   the databases, and the order among writers
 ``migrations``   a new store, and upgrades of an old one
-``records``      rows of settings as values of dataclasses
+``records``      rows as values of dataclasses
 ``registry``     each process's cache of declarations and settings
 ``read``         lists and counts
 ``session``      the database of a store with its registry: every transaction begins here

@@ -1,7 +1,7 @@
-"""Rows of settings as values of dataclasses: the columns of a table come from the fields of the dataclass.
+"""Rows as values of dataclasses: the columns of a table come from the fields of the dataclass.
 
-For tables that operators read and change. The tables of jobs, which are read and written thousands of times a second,
-have statements of their own.
+For what people read and change: settings, and jobs as the surfaces show them. Claims and records, of which there are
+thousands a second, have statements of their own.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -17,13 +17,14 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 def keep(
-    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest, *, plain: bool
+    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest, *, checked: bool
 ) -> Lease | None:
     """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``.
 
     The caller has deleted the lease of the last stage and recorded its attempt, and all others of the flush. The job is
     in no serial tree. Apart from a new lane, nothing is written before the rules were checked; the locks of the next
-    stage are taken last, all or none. ``plain``: the job has no needs, no children and no cancel request."""
+    stage are taken last, all or none. ``checked``: it is known that the job has no needs, no open or failed children
+    and no cancel request."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -33,7 +34,7 @@ def keep(
         or before.isolation != after.isolation
         or effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent) != row.queue
         or hold_coverage.first(cascade.tx, cascade.registry.holds, row, row.queue) is not None
-        or (not plain and _must_stop(cascade, row))
+        or (not checked and _must_stop(cascade, row))
     ):
         return None
     lane_id = cascade.registry.lane(
@@ -49,7 +50,7 @@ def _must_stop(cascade: Cascade, row: Row) -> bool:
     tx, registry = cascade.tx, cascade.registry
     if placement.cancel_reason(tx, row) is not None:
         return True
-    if placement.bad_child(tx, row.id) is not None and registry.types[row.type].children == "completed":
+    if placement.is_strict(registry, row) and placement.bad_child(tx, row.id) is not None:
         return True
     # A needed job may have been opened again since the claim.
     return placement.needs_left(tx, row.id) != (False, None)

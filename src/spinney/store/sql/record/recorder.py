@@ -2,8 +2,8 @@
 flush.
 
 In most records a stage of a plain job has passed. Those of the last stage are written by set statements
-(``_complete_plain``), and those of earlier ones where a flush has many (``plain_advances``); the others one by one
-(``_record``), in the order of the flush. The ways differ in speed, and leave the same rows; ``plain_advances`` names
+(``_complete_plain``), and those of earlier ones, too (``plain_advances``); the others one by one (``_record``), in the
+order of the flush. The ways differ in speed, and leave the same rows; ``plain_advances`` names
 the exceptions.
 
 A record takes a job from its lease to its next state, in this order: the lease is deleted and the locks of
@@ -25,10 +25,10 @@ from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
-from spinney.store.sql.connection.database import RowChange
+from spinney.store.sql.connection.database import RowChange, list_text
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, special_jobs, throughput
-from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
+from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane
@@ -54,7 +54,8 @@ class Recorder:
         self.refused: list[Record] = []
         self.kept_leases: list[Lease] = []
         self._may_stay: list[tuple[Row, str, HeldLease, bool]] = []
-        """Jobs that the node would continue in their slots, with their next stages, and whether they are plain."""
+        """Jobs that the node would continue in their slots, with their next stages, and ``checked`` of
+        ``next_stages.keep``."""
         self._causes: dict[str, Cause] = {}
         """The causes of jobs that this flush fails, by fingerprint."""
 
@@ -92,7 +93,7 @@ class Recorder:
             self._complete_plain(plain)
         if returned:
             self._return_plain(returned)
-        remaining: list[tuple[Record, LeaseRow]] = []
+        remaining: list[Ended] = []
         if advancing:
             keep = claim_request is not None
             remaining, staying = plain_advances.advance(self.cascade, advancing, keep=keep)
@@ -116,8 +117,8 @@ class Recorder:
         """Continue jobs in their slots with their next stages, and let those for which a rule forbids that go on as
         others do. Where a limit or a lock leaves room for some of them, it is for the most urgent ones."""
         self.cascade.drain_jobs()  # what becomes ready by the records of this flush may be more urgent
-        for row, stage, lease, plain in sorted(self._may_stay, key=lambda staying: staying[0].priority):
-            kept = next_stages.keep(self.cascade, row, stage, lease, claim_request, plain=plain)
+        for row, stage, lease, checked in sorted(self._may_stay, key=lambda staying: staying[0].priority):
+            kept = next_stages.keep(self.cascade, row, stage, lease, claim_request, checked=checked)
             if kept is not None:
                 self.kept_leases.append(kept)
             else:
@@ -126,7 +127,7 @@ class Recorder:
     def _leases(self, records: Sequence[Record]) -> dict[int, LeaseRow]:
         """Return the leases of these jobs, by fence. That of another attempt of a job has another fence, so
         that the record finds none."""
-        ids = orjson.dumps([r[0] for r in records]).decode()
+        ids = list_text([r[0] for r in records])
         leases = _LEASES_POSTGRESQL if self.tx.postgresql else _LEASES
         columns = self.tx.columns(_LEASE, leases, (ids,))
         return dict(zip(columns[1], zip(*columns, strict=True), strict=True))
@@ -148,11 +149,11 @@ class Recorder:
 
     # --- many records at once -----------------------------------------------------------------------------
 
-    def _complete_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
+    def _complete_plain(self, records: list[Ended]) -> None:
         """Complete jobs whose last stage has simply passed: one row each is written."""
         tx, now = self.tx, self.now_us
         complete(tx, records, now)
-        tx.delete_listed("leases", "job_id", orjson.dumps([r[0] for r, _ in records]).decode())
+        tx.delete_listed("leases", "job_id", list_text([r[0] for r, _ in records]))
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
             tx.change(_COMPLETED_CHILD, children)
@@ -165,7 +166,7 @@ class Recorder:
             ]
             tell(tx, self.registry.subscriptions, settled, State.COMPLETED, now)
 
-    def _return_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
+    def _return_plain(self, records: list[Ended]) -> None:
         """Return jobs that had not begun to ``ready``, uncounted. Jobs that a hold covers by now become held."""
         held = hold_coverage.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
         groups: dict[int, list[int]] = {}
@@ -175,7 +176,7 @@ class Recorder:
         self.registry.filled.update(groups)
         for lane_id, ids in groups.items():
             placement.enter(self.tx, self.registry, lane_id, ids)
-        self.tx.delete_listed("leases", "job_id", orjson.dumps([r[0] for r, _ in records]).decode())
+        self.tx.delete_listed("leases", "job_id", list_text([r[0] for r, _ in records]))
         hold_moves.to_held(self.cascade, held, leased=True)
 
     # --- one by one -----------------------------------------------------------------------

@@ -5,11 +5,9 @@ Most of these tables are empty most of the time, and then no job is looked up in
 
 from collections.abc import Sequence
 
-import orjson
-
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 
 _FILLED = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
@@ -22,7 +20,7 @@ def among(tx: Tx, records: Sequence[Record]) -> set[int]:
     needs, cancel_requests, locks, staged, children, serial = tx.one(_FILLED)
     if cancel_requests:
         return {r.job_id for r in records}
-    ids = orjson.dumps([r.job_id for r in records]).decode()
+    ids = list_text([r.job_id for r in records])
     special: set[int] = set()
     for some, sql in (
         (

@@ -1,8 +1,8 @@
 """Requests of a running attempt, checked by its fence. The jobs that it creates are in ``spawns``.
 
-A worker has no connection to the database: its node, or the API for an external worker, calls these functions
-for it. Each first requires the lease, in the same transaction, so that a late attempt whose lease was
-recovered or taken back changes nothing.
+A worker has no connection to the database: its node, or the API for an external worker, calls these methods of the
+store for it. Each begins its transaction by requiring the lease, so that a late attempt whose lease was recovered or
+taken back changes nothing.
 
 Data and priority stay as they were written, whatever becomes of the attempt. A lock is released when the
 attempt ends, unless it was taken until the job settles."""

@@ -19,8 +19,9 @@ from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import locks
 
 AT_ONCE = 400
-"""Of how many jobs the parameters come as one text from a file: with 1 MiB each, all of which has to be escaped, they
-are still shorter than a text may be. SQLite rolls the transaction back where its buffer would exceed two gigabytes."""
+"""The rows of one read on SQLite, where ``Tx.columns`` returns all values as one JSON text: with parameters of 1 MiB
+each, all of which has to be escaped, it is still shorter than a text may be. SQLite rolls the transaction back where
+its buffer would exceed two gigabytes."""
 
 
 class _LaneJobs(NamedTuple):
