@@ -79,6 +79,7 @@ def running(*words: str, log: IO[Any], folder: Path | None = None) -> Iterator[P
             process.wait(_DRAIN_S)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()
 
 
 def wait_for(

@@ -13,10 +13,11 @@ not allow, 130 for Ctrl-C (``spinney.terminal.exit_codes``). An unexpected error
 the file that has its traceback.
 
 All other commands are in the features (``cli`` of each); ``spinney.terminal.command_index`` says which module has which
-command, so that one line loads one module. Modules import what a command needs inside the command, so that ``spinney
-list`` does not pay for what ``spinney node`` needs. Nothing here holds a rule of its own: operations are commands
-(``spinney.commands``), performed on a store or through a server, and places are in ``spinney.config``. ``up`` runs the
-server in its own process and the node in a child, each of which ends with the other.
+command, so that one line loads one module. A module imports its command classes at its top, and what needs a store, a
+node or a shell inside the command, so that ``spinney list`` does not pay for what ``spinney node`` needs. Nothing here
+holds a rule of its own: operations are commands (``spinney.commands``), performed on a store or through a server, and
+places are in ``spinney.config``. ``up`` runs the server in its own process and the node in a child, each of which ends
+with the other.
 
 Specified by ``tests/cli`` (each command in a real folder, as a user types it), ``tests/cli/test_commands.py`` (what a
 line loads), ``tests/cli/test_completion.py`` (completion), ``tests/cli/test_interrupts.py`` (Ctrl-C),

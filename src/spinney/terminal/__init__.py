@@ -5,7 +5,7 @@
 ``patience``       waits for a store that stops answering for a while
 ``arguments``      arguments and options that commands share
 ``filters``        the options that select jobs
-``option_groups``  options declared once as a dataclass, for several commands; those of every change
+``option_groups``  options declared once as a dataclass, for several commands
 ``commands``       commands made from command classes: all but how their answers look
 ``model_options``  options declared once as a model of pydantic, for a command and a route
 ``command_index``  which commands there are, and which module has each
@@ -30,9 +30,9 @@ module to load, Typer reads the options, ``endpoint.choose`` decides between sto
 opens one of them and shows the answer by ``display``. An error is raised as a ``SpinneyError`` and never
 printed here; ``spinney.cli.main`` makes the sentence and the exit code of it.
 
-Modules here load as little as possible, because each command waits for them: imports for one kind of command
-are inside functions. Results go to stdout and everything else (progress, questions, errors) to stderr. Text
-of users and jobs is escaped before it reaches a terminal.
+Modules here load as little as possible, because each command waits for them: imports for one kind of command are inside
+functions. A feature's ``cli`` loads the command classes that its commands are made from. Results go to stdout and
+everything else (progress, questions, errors) to stderr. Text of users and jobs is escaped before it reaches a terminal.
 
 Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
 ``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_model_options.py`` (those of models),

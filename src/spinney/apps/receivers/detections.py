@@ -91,7 +91,7 @@ def _reported(job: Job, detected: Detected) -> dict[str, object]:
     """Set the summary of a job to what was done, and return it as the result of the stage."""
     job.summary(
         f"{job.params['receiver']}: {counted(detected.files, 'new file')}, {detected.repeated} known, "
-        f"{counted(detected.pulses, 'pulse')}, {'+' * (detected.hits >= 0)}{counted(detected.hits, 'hit')}"
+        f"{counted(detected.pulses, 'pulse')}, {detected.hits:+,} {'hit' if abs(detected.hits) == 1 else 'hits'}"
     )
     return {**detected._asdict(), "afresh": list(detected.afresh)}
 

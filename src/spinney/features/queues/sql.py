@@ -20,6 +20,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.states import SETTLED, State
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.model.values.hints import did_you_mean, listed, unknown
+from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import filter_queries
@@ -185,7 +186,7 @@ def _queue_of(spec: str) -> str | None:
     read."""
     try:
         queue: str | None = orjson.loads(spec)["options"].get("queue")
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         return None
     return queue
 

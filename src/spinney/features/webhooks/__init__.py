@@ -5,7 +5,7 @@
 ``health_sql``    how the latest tries of each webhook went
 ``delivery``      one delivery: its body, one try, its result
 ``sender``        the background task of a server that sends what is due
-``maker_rights``  the rights with which webhooks and schedules act for whoever made them
+``maker_rights``  the rights with which webhooks, schedules and inboxes act for whoever made them
 ``commands``      the commands of operators for webhooks
 ``cli``           the command ``webhook``
 ``page``          the pages of webhooks

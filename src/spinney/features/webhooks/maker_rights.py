@@ -1,9 +1,9 @@
-"""The rights with which webhooks and schedules act: those that their maker has at that moment.
+"""The rights with which webhooks, schedules and inboxes act: those that their maker has at that moment.
 
-A webhook reports jobs, and a schedule submits jobs, long after a user made it. So the JSON in ``spec`` of its row has
-an entry ``maker``, the account of that user, whose rights are looked up each time. The entry is ``null``, which means
-all rights, if the maker has no account in the store: an operator on a host with the store, an application that declares
-the schedule, or a user whom the server's configuration admits (``peers``, ``trusted_role``).
+A webhook reports jobs, and a schedule or an inbox submits jobs, long after a user made it. So the JSON in ``spec`` of
+its row has an entry ``maker``, the account of that user, whose rights are looked up each time. The entry is ``null``,
+which means all rights, if the maker has no account in the store: an operator on a host with the store, an application
+that declares the schedule, or a user whom the server's configuration admits (``peers``, ``trusted_role``).
 
 A user who was created after another one of the same name was deleted is not the maker: ``since_us`` tells them apart.
 Rows of older versions have no entry; there the current user of that name counts as the maker.
@@ -40,7 +40,7 @@ def new_entry(tx: Tx, actor: Actor) -> Mapping[str, Any]:
 
 def entry_in(spec: str) -> Mapping[str, Any]:
     """Return the entry of a ``spec``, to be merged into another one; empty in rows of older versions."""
-    value = json_value(spec, "the spec of a webhook or schedule")
+    value = json_value(spec, "the spec of a webhook, schedule or inbox")
     return {KEY: value[KEY]} if isinstance(value, dict) and KEY in value else {}
 
 

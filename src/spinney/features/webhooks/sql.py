@@ -183,9 +183,7 @@ class SqlWebhooks(SqlPart):
         while True:
             with self._session.write() as tx:
                 webhook_id = webhook_rows.find(tx, name).id
-                if tx.delete_some(
-                    "webhook_events", "seq", "webhook_id = ? order by seq", (webhook_id,), STEP
-                ):
+                if tx.delete_some("webhook_events", "seq", "webhook_id = ?", (webhook_id,), STEP):
                     continue
                 tx.run("delete from webhooks where id = ?", (webhook_id,))
                 self._session.registry.touch(tx)

@@ -147,11 +147,13 @@ def _filter(text: str) -> Filter:
     """Return the filter of a topic's query string, whose names are those of the list of jobs. Raises UsageError."""
     pairs = parse_qsl(text, keep_blank_values=True)
     for name, value in pairs:
-        if name not in WATCHED or not value.strip():
+        if name not in WATCHED:
             raise UsageError(
-                f"a list of jobs cannot be watched by {name[:40]!r} {value[:40]!r}; use one of: {listed(WATCHED)}"
+                f"a list of jobs cannot be watched by {name[:40]!r}; use one of: {listed(WATCHED)}"
             )
+        if not value.strip():
+            raise UsageError(f"the filter {name!r} has no value; give one, or leave the filter out")
     filters = parse_filters(pairs, now_us())
-    for sentence in filters.errors.values():
-        raise UsageError(sentence)
+    if filters.errors:
+        raise UsageError(next(iter(filters.errors.values())))
     return filters.job_filter

@@ -268,6 +268,6 @@ def _failed(
 
 
 def _hash(text: str) -> str:
-    """Return what stands for a file's URL in marks and journal, without revealing a signature in it, or for its name in
-    that of its part."""
+    """Return the SHA-256 of a text. Marks and the journal have it in place of a file's URL, which may contain a
+    signature, and the name of a part in place of the file's name."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
