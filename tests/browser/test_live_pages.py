@@ -167,6 +167,7 @@ def test_given_a_form_unfolded_when_the_page_moves_then_what_was_typed_and_the_f
     job = site.submit("until", "-p", f"flag={flag}")
     page.goto(f"/jobs/{job}")
     page.get_by_text("Priority…").click()
+    expect(page.locator("#priority-value")).to_be_focused()  # by the page, once the form has unfolded
     page.locator("#priority-reason").fill("half a sen")
 
     page.evaluate("htmx.trigger(document.body, 'spinney:job')")
@@ -176,6 +177,20 @@ def test_given_a_form_unfolded_when_the_page_moves_then_what_was_typed_and_the_f
     expect(page.locator("#priority-reason")).to_be_focused()
     flag.touch()
     expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+
+
+def test_given_a_form_unfolded_when_actions_before_it_change_then_the_focus_stays(page: Page, site: Site) -> None:
+    job = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
+    site.shell.ok("hold", str(job), "--reason", "wait")
+    page.goto(f"/jobs/{job}")
+    page.get_by_text("Priority…").click()
+    expect(page.locator("#priority-value")).to_be_focused()  # by the page, once the form has unfolded
+    page.locator("#priority-reason").fill("half a sen")
+
+    site.shell.ok("release", str(job))
+    expect(page.get_by_role("button", name="Release")).to_have_count(0)
+
+    expect(page.locator("#priority-reason")).to_be_focused()
 
 
 def test_given_two_browsers_when_one_acts_then_the_other_sees_it(new_page: NewPage, site: Site) -> None:

@@ -174,16 +174,17 @@ async def test_a_receiver_that_stands_still_keeps_back_its_own_alone(site: Site,
 
 
 async def test_one_that_does_not_take_what_it_is_sent_is_sent_one_at_a_time(site: Site, start: Start) -> None:
-    at_once, most, lock = 0, [0], threading.Lock()
+    at_once, most, changed = 0, [0], threading.Condition()
 
     def refuse(handler: BaseHTTPRequestHandler) -> None:
         nonlocal at_once
-        with lock:
+        with changed:
             at_once += 1
             most[0] = max(most[0], at_once)
+            changed.notify_all()
+            changed.wait_for(lambda: at_once > 1, timeout=0.05)  # for another that is sent meanwhile
+            at_once -= 1  # before the answer, upon which the next may come
         answer(500)(handler)
-        with lock:
-            at_once -= 1
 
     with receiver(refuse) as hook:
         watch(site, "w", hook.url)

@@ -41,13 +41,14 @@
     const wanted = new Set([...made.children].map(idOf).filter(Boolean));
     let at = old.firstChild;
     for (const next of [...made.childNodes]) {
-      // What is known by a name that will come later, or not at all, is no partner for this one.
-      while (at && idOf(at) && !wanted.has(idOf(at))) {
+      const same = idOf(next) ? named.get(idOf(next)) : null;
+      // What is known by a name that will not come is no partner for this one. Where the partner stands further on, what
+      // has no name before it goes, too: to move the partner would take the focus from it.
+      while (at && at !== same && (idOf(at) ? !wanted.has(idOf(at)) : same)) {
         const gone = at;
         at = at.nextSibling;
         gone.remove();
       }
-      const same = idOf(next) ? named.get(idOf(next)) : null;
       if (same) {
         if (same === at) at = at.nextSibling;
         else old.insertBefore(same, at);
