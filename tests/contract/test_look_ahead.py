@@ -169,15 +169,16 @@ def test_of_many_shares_with_little_each_all_are_given_ahead(site: Site) -> None
 
 
 def test_short_jobs_of_a_share_follow_one_another_but_not_many(site: Site) -> None:
-    for n in range(20):
-        site.submit(n=50, share=f"share {n}")
+    for n in range(5):
+        site.submit(n=3 * RUN_MAX, share=f"share {n}")
     node = site.node("n", slots=2)
 
-    leases = site.claim(node, jobs=41, run_us=1.0)
+    leases = site.claim(node, jobs=2 * RUN_MAX, run_us=1.0)
 
     held = Counter(site.job(lease.job_id).share for lease in leases)
+    # The first job of a slot comes from a share of its own.
     assert max(held.values()) <= 1 + RUN_MAX
-    assert len(held) >= 82 // (1 + RUN_MAX)
+    assert len(held) >= 4
 
 
 def test_shares_that_have_less_than_a_run_follow_one_another_with_all_they_have(site: Site) -> None:

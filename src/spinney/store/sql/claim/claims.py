@@ -39,11 +39,11 @@ CLAIM_MAX = 1_000
 wait milliseconds."""
 # The budget of a free slot: its one job may run for any time.
 _NO_BOUND_US = 1e18
-RUN_MAX = 16
-RUN_US = 160.0
+RUN_MAX = 64
+RUN_US = 640.0
 """How many jobs of a share, or how much run time, may be assigned ahead one after the other, before it is the next
 share's turn: with one job of each share in turn every page of the table would be written for one job. A round of two
-slots over a thousand shares takes no longer than slots are filled ahead anyway."""
+slots over a thousand shares takes a third of a second."""
 QUEUES_AHEAD = 100
 """The most queues from which one claim assigns jobs ahead: each costs some statements, and the next claim begins behind
 them."""
