@@ -214,8 +214,8 @@ def _both_ways(
     advanced: list[int] = []
     advance = plain_advances.advance
 
-    def counting(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> Any:
-        remaining, kept = advance(cascade, passed, keep=keep)
+    def counting(cascade: Cascade, passed: Sequence[Ended], **options: bool) -> Any:
+        remaining, kept = advance(cascade, passed, **options)
         advanced.append(len(passed) - len(remaining))
         return remaining, kept
 

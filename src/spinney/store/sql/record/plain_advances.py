@@ -58,12 +58,15 @@ def is_inner(registry: Registry, lane: Lane) -> bool:
     )
 
 
-def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[list[Ended], list[Kept]]:
+def advance(
+    cascade: Cascade, passed: Sequence[Ended], *, keep: bool, any_needs: bool
+) -> tuple[list[Ended], list[Kept]]:
     """Record attempts that have passed, in inner lanes, and make their jobs claimable for their next stages.
 
     Return two lists: those of which nothing was written, because more concerns their jobs (needs, a hold, another
     queue, a serial order); and those that are neither claimable nor leased, because the node would continue them in
-    their slots (``Record.keep``). ``keep``: whether a job may, as far as the flush is concerned.
+    their slots (``Record.keep``). ``keep``: whether a job may, as far as the flush is concerned. ``any_needs``: whether
+    any job needs another (``special_jobs``).
 
     The caller knows that the jobs are plain: they have no locks, no place in a serial order, no children that are open
     or have failed, and no spawned jobs to publish; no job needs them, and nobody has cancelled anything."""
@@ -72,11 +75,8 @@ def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[l
     listed = list_text(ids)
     jobs = {row[0]: row for row in zip(*tx.columns(_JOB, _JOBS, (listed,)), strict=True)}
     outcomes = _outcomes(tx, listed)
-    needing = tx.column(
-        "select job_id from needs where job_id in (select j.value from json_each(?) j)", (listed,)
-    )
     concerned = {
-        *needing,
+        *(_needing(tx, listed) if any_needs else ()),
         *hold_coverage.covered(tx, registry.holds, ids),
         *_in_serial_trees(tx, registry, passed),
     }
@@ -102,6 +102,13 @@ def advance(cascade: Cascade, passed: Sequence[Ended], *, keep: bool) -> tuple[l
             entries = [entry for entry in entries if not entry[0].keep]
         _enter(tx, registry, lane, stage, entries)
     return others, kept
+
+
+def _needing(tx: Tx, listed: str) -> list[int]:
+    """Return the jobs that need others, which may have been opened again since the claim."""
+    return tx.column(
+        "select job_id from needs where job_id in (select j.value from json_each(?) j)", (listed,)
+    )
 
 
 def _in_serial_trees(tx: Tx, registry: Registry, passed: Sequence[Ended]) -> list[int]:

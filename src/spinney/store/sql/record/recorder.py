@@ -69,7 +69,7 @@ class Recorder:
         if not records:
             return
         held = self._leases(records)
-        special = special_jobs.among(self.tx, records)
+        special, any_needs = special_jobs.among(self.tx, records)
         lanes = [self.registry.lanes[lane_id] for lane_id in {lease[4] for lease in held.values()}]
         last = {lane.id for lane in lanes if self._last(lane)}
         inner = {lane.id for lane in lanes if plain_advances.is_inner(self.registry, lane)}
@@ -96,7 +96,9 @@ class Recorder:
         remaining: list[Ended] = []
         if advancing:
             keep = claim_request is not None
-            remaining, staying = plain_advances.advance(self.cascade, advancing, keep=keep)
+            remaining, staying = plain_advances.advance(
+                self.cascade, advancing, keep=keep, any_needs=any_needs
+            )
             for held_row, stage in staying:
                 row = job_rows.find(self.tx, held_row[0])
                 row = row._replace(stage=self.registry.lanes[held_row[4]].stage)  # which has passed

@@ -15,11 +15,11 @@ _FILLED = (
 )
 
 
-def among(tx: Tx, records: Sequence[Record]) -> set[int]:
-    """Return the jobs of these records that have such rows."""
+def among(tx: Tx, records: Sequence[Record]) -> tuple[set[int], bool]:
+    """Return the jobs of these records that have such rows, and whether any job of the store needs another."""
     needs, cancel_requests, locks, staged, children, serial = tx.one(_FILLED)
     if cancel_requests:
-        return {r.job_id for r in records}
+        return {r.job_id for r in records}, bool(needs)
     ids = list_text([r.job_id for r in records])
     special: set[int] = set()
     for some, sql in (
@@ -49,4 +49,4 @@ def among(tx: Tx, records: Sequence[Record]) -> set[int]:
     ):
         if some:
             special.update(tx.column(sql, (ids,)))
-    return special
+    return special, bool(needs)
