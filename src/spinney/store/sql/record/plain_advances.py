@@ -15,12 +15,13 @@ from spinney.model.states import State
 from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.record.plain_completions import Ended, LeaseRow
 from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import Cascade
 
-Kept = tuple[LeaseRow, str]
-"""The former lease of a job that may keep its slot, and its next stage."""
+Kept = tuple[Row, str, LeaseRow]
+"""A job that may keep its slot, at the stage that it has passed, its next stage, and its former lease."""
 KEPT_MOST = 9
 """In a flush of more jobs none keeps its slot, which takes some statements for each. A claim in the same transaction
 fills the slots at once."""
@@ -36,6 +37,8 @@ _JOB = (
     "at_us",
     "final_fence",
 )
+_KEPT_JOB = (*_JOB, *(name for name in Row._fields if name not in _JOB))
+"""Of a job that may keep its slot, everything that later rules depend on."""
 _JOBS = "from jobs where id in (select j.value from json_each(?) j)"
 _ATTEMPTS = "from attempts where job_id in (select j.value from json_each(?) j)"
 _ADVANCED = RowChange(
@@ -73,7 +76,9 @@ def advance(
     tx, registry = cascade.tx, cascade.registry
     ids = [record[0] for record, _ in passed]
     listed = list_text(ids)
-    jobs = {row[0]: row for row in zip(*tx.columns(_JOB, _JOBS, (listed,)), strict=True)}
+    keep = keep and len(passed) <= KEPT_MOST and any(record.keep for record, _ in passed)
+    columns = tx.columns(_KEPT_JOB if keep else _JOB, _JOBS, (listed,))
+    jobs = {values[0]: values for values in zip(*columns, strict=True)}
     outcomes = _outcomes(tx, listed)
     concerned = {
         *(_needing(tx, listed) if any_needs else ()),
@@ -93,12 +98,15 @@ def advance(
         else:
             advancing.setdefault((lease[4], stage), []).append(entry)
     kept: list[Kept] = []
-    keep = keep and len(passed) <= KEPT_MOST
     for (lane_id, stage), entries in advancing.items():
         lane = registry.lanes[lane_id]
         _write(tx, lane, stage, entries)
         if keep:
-            kept += [(lease, stage) for record, lease in entries if record.keep]
+            kept += [
+                (_passed(jobs[record[0]], lane, lease), stage, lease)
+                for record, lease in entries
+                if record.keep
+            ]
             entries = [entry for entry in entries if not entry[0].keep]
         _enter(tx, registry, lane, stage, entries)
     return others, kept
@@ -142,8 +150,9 @@ def _next(
     outcomes: Iterable[tuple[str, str, Any]],
     now_us: int,
 ) -> str | None:
-    """Return the next stage of a job (``_JOB``) that has passed that of the lane, if the job simply goes on there."""
-    _, state, stage, queue, moved, named, parent, at_us, final_fence = job
+    """Return the next stage of a job (``_JOB`` or ``_KEPT_JOB``) that has passed that of the lane, if the job simply
+    goes on there."""
+    _, state, stage, queue, moved, named, parent, at_us, final_fence = job[: len(_JOB)]
     lane = registry.lanes[lane_id]
     as_claimed = (state, stage, queue) == (State.PENDING, lane.stage, lane.queue) and final_fence is None
     if not as_claimed or (at_us is not None and at_us > now_us):
@@ -164,6 +173,14 @@ def _write(tx: Tx, lane: Lane, stage: str, entries: Sequence[Ended]) -> None:
     )
     tx.change(_ADVANCED, [(stage, r[3], h[2], r[0]) for r, h in entries])
     tx.delete_listed("leases", "job_id", list_text([r[0] for r, _ in entries]))
+
+
+def _passed(job: Sequence[Any], lane: Lane, lease: LeaseRow) -> Row:
+    """Return the row of a job (``_KEPT_JOB``) as ``_write`` leaves it, but at the stage that it has passed."""
+    fields = dict(zip(_KEPT_JOB, job, strict=True))
+    del fields["final_fence"]
+    row = Row(**fields)
+    return row._replace(state=State.PENDING, stage=lane.stage, attempts=0, interruptions=0, node_id=lease[2])
 
 
 def _enter(tx: Tx, registry: Registry, lane: Lane, stage: str, entries: Sequence[Ended]) -> None:

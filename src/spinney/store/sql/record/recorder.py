@@ -99,10 +99,7 @@ class Recorder:
             remaining, staying = plain_advances.advance(
                 self.cascade, advancing, keep=keep, any_needs=any_needs
             )
-            for held_row, stage in staying:
-                row = job_rows.find(self.tx, held_row[0])
-                row = row._replace(stage=self.registry.lanes[held_row[4]].stage)  # which has passed
-                self._may_stay.append((row, stage, HeldLease(*held_row), True))
+            self._may_stay = [(row, stage, HeldLease(*lease), True) for row, stage, lease in staying]
         one_by_one = {r.fence: h for r, h in others} | {r.fence: HeldLease(*h) for r, h in remaining}
         watched = {lane.id for lane in lanes if circuit_breaker.watches(self.registry, lane.type, lane.stage)}
         passed = {r[1]: h[4] for r, h in plain + advancing if h[4] in watched} if watched else {}
