@@ -1,4 +1,4 @@
-"""Writing the leases of a claim, with one statement for each lane, for any number of slots.
+"""Writing the leases of a claim, lane by lane, with one statement for any number of slots.
 
 Each job is passed as one number, ``job * places + place``. A place is a slot and a turn, ``slot * turns + turn``: the
 jobs of one lane in a slot have one turn, those of its next lane the next. Fences grow from turn to turn, because they
@@ -6,7 +6,7 @@ determine the order within a slot. (A job's id has 40 bits, which leaves 23 for 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,9 +19,9 @@ from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import locks
 
 AT_ONCE = 400
-"""The rows of one read on SQLite, where ``Tx.columns`` returns all values as one JSON text: with parameters of 1 MiB
-each, all of which has to be escaped, it is still shorter than a text may be. SQLite rolls the transaction back where
-its buffer would exceed two gigabytes."""
+"""The jobs of one statement on SQLite, where ``Tx.columns`` returns all values as one JSON text: with parameters of
+1 MiB each, all of which has to be escaped, it is still shorter than a text may be. SQLite rolls the transaction back
+where its buffer would exceed two gigabytes."""
 
 
 class _LaneJobs(NamedTuple):
@@ -30,6 +30,11 @@ class _LaneJobs(NamedTuple):
     ids: list[int]
     slots: list[int]
     packed: list[int]
+
+    def parts(self) -> list["_LaneJobs"]:
+        """Return the jobs in parts of ``AT_ONCE``."""
+        starts = range(0, len(self.ids), AT_ONCE)
+        return [_LaneJobs(*(column[start : start + AT_ONCE] for column in self)) for start in starts]
 
 
 def grant(
@@ -62,7 +67,12 @@ def grant(
     # On a server one statement may both number and write the leases.
     fence = None if tx.postgresql and len(by_lane) == 1 else tx.take("fence", total * turns)
     leases: list[Lease] = []
-    for lane_id, jobs in by_lane.items():
+    parts = [
+        (lane_id, part)
+        for lane_id, jobs in by_lane.items()
+        for part in ([jobs] if tx.postgresql else jobs.parts())
+    ]
+    for lane_id, jobs in parts:
         lane = registry.lanes[lane_id]
         needs_locks = bool(claim_request.lanes[(lane.type, lane.stage)].locks)
         shared = registry.queue(lane.queue).shared != "none"
@@ -74,11 +84,7 @@ def grant(
             columns = transposed(tx.all(_GRANT, (fence, *listed, *values)), len(_LEASED))
         else:
             tx.run(_INSERT_LEASES, (fence, *listed, *values))
-            parts = [
-                tx.columns(_LEASED, _OF_LISTED, (fence, *listed, start, start + AT_ONCE))
-                for start in range(0, len(jobs.ids), AT_ONCE)
-            ]
-            columns = [list(chain.from_iterable(column)) for column in zip(*parts, strict=True)]
+            columns = tx.columns(_LEASED, _OF_LISTED, (fence, *listed))
         granted = list(named(Lease, _lease_rows(lane, jobs, columns)))
         if needs_locks:
             for lease in granted:
@@ -123,10 +129,7 @@ _LEASED = (
     "jobs.trace",
 )
 """The index in the list, the fence, and what a Lease takes from the job's row."""
-_OF_LISTED = (
-    "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2 and j.key >= ?6 and j.key < ?7"
-)
-"""?6 and ?7: from which index on, and before which."""
+_OF_LISTED = "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2"
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (
