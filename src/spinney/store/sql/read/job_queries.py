@@ -7,7 +7,6 @@ row of it is damaged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from spinney.model.access import AccessScope
@@ -96,8 +95,8 @@ class SqlJobQueries:
     def attempts(self, job_id: int) -> list[Attempt]:
         with self._read() as tx:
             _find(tx, job_id)
-            ended = _ENDED.all(tx, "where job_id = ? order by fence", (job_id,))
-            return [*map(_with_values, ended), *_RUNNING.all(tx, "where l.job_id = ?", (job_id,))]
+            ended = _ENDED.fields(tx, "where job_id = ? order by fence", (job_id,))
+            return [*map(_attempt, ended), *_RUNNING.all(tx, "where l.job_id = ?", (job_id,))]
 
     def results(self, job_id: int) -> Mapping[str, Any]:
         with self._read() as tx:
@@ -167,7 +166,7 @@ _ENDED = RowMap(
     columns={"node": _NODE},
     decode={"outcome": Outcome, "node": lambda name: name or ""},
 )
-"""The attempts that have ended, with error and result as JSON texts; see ``_with_values``."""
+"""The attempts that have ended, with error and result as JSON texts; see ``_attempt``."""
 _RUNNING = RowMap(
     Attempt,
     "leases l join lanes on lanes.id = l.lane",
@@ -179,11 +178,9 @@ _RUNNING = RowMap(
 )
 
 
-def _with_values(attempt: Attempt) -> Attempt:
-    """Return an attempt whose error and result are read from their JSON texts."""
-    name = f"attempt {attempt.fence} of job {attempt.job_id}"
-    return replace(
-        attempt,
-        error=json_object(attempt.error, f"the error of {name}") if attempt.error else None,
-        result=json_value(attempt.result, f"the result of {name}") if attempt.result else None,
-    )
+def _attempt(fields: dict[str, Any]) -> Attempt:
+    name = f"attempt {fields['fence']} of job {fields['job_id']}"
+    error, result = fields["error"], fields["result"]
+    fields["error"] = json_object(error, f"the error of {name}") if error else None
+    fields["result"] = json_value(result, f"the result of {name}") if result else None
+    return Attempt(**fields)
