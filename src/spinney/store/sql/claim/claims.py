@@ -25,7 +25,7 @@ from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidate
 from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.claim.rotation import Rotation
-from spinney.store.sql.connection.database import RowChange
+from spinney.store.sql.connection.database import RowChange, grouped
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.transitions import failures, hold_moves, locks
@@ -247,10 +247,7 @@ class Claim:
             floor = min(heads.values(), default=PRIORITIES.stop)
             if floor > until:
                 break
-            at_floor: dict[str, list[Lane]] = {}
-            for lane in lanes:
-                if heads.get(lane.id) == floor:
-                    at_floor.setdefault(lane.queue, []).append(lane)
+            at_floor = grouped((lane.queue, lane) for lane in lanes if heads.get(lane.id) == floor)
             if len(at_floor) == 1 and self._uniform(only_lanes := next(iter(at_floor.values()))):
                 tickets = self._deal_uniform(only_lanes[0], floor, tickets, budget, ahead=ahead)
                 continue

@@ -8,7 +8,7 @@ needs no further query. With a file that is looked up separately, when only one 
 import orjson
 
 from spinney.store.sql.claim.candidates import Candidate, Candidates
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, grouped
 from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry.registry import Lane, Registry
 
@@ -73,11 +73,8 @@ class LaneHeads:
         ]
         if not starts:
             return {}
-        rows_of: dict[int, list[tuple[int, int, str, int]]] = {}
-        for lane_id, *row in sorted(
-            self._tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
-        ):
-            rows_of.setdefault(lane_id, []).append(tuple(row))
+        rows = self._tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
+        rows_of = grouped((row[0], row[1:]) for row in sorted(rows))
         if above < 0:
             self._registry.watermarks.note(
                 self._tx, {lane_id: rows[0][:3] for lane_id, rows in rows_of.items()}

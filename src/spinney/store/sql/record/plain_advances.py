@@ -12,7 +12,7 @@ from typing import Any
 from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.store.sql.connection.database import RowChange, Tx, list_text
+from spinney.store.sql.connection.database import RowChange, Tx, grouped, list_text
 from spinney.store.sql.record.plain_completions import Ended, LeaseRow
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -137,10 +137,7 @@ def _in_serial_trees(tx: Tx, registry: Registry, passed: Sequence[Ended]) -> lis
 def _outcomes(tx: Tx, listed: str) -> Mapping[int, Sequence[tuple[str, str, Any]]]:
     """Return (stage, outcome, superseded) of the earlier attempts of these jobs."""
     columns = tx.columns(("job_id", "stage", "outcome", "superseded"), _ATTEMPTS, (listed,))
-    outcomes: dict[int, list[tuple[str, str, Any]]] = {}
-    for job_id, *rest in zip(*columns, strict=True):
-        outcomes.setdefault(job_id, []).append(tuple(rest))
-    return outcomes
+    return grouped((row[0], row[1:]) for row in zip(*columns, strict=True))
 
 
 def _next(
@@ -185,8 +182,6 @@ def _passed(job: Sequence[Any], lane: Lane, lease: LeaseRow) -> Row:
 
 def _enter(tx: Tx, registry: Registry, lane: Lane, stage: str, entries: Sequence[Ended]) -> None:
     """Make jobs that were in this lane claimable for ``stage``."""
-    by_home: dict[int, list[int]] = {}
-    for record, lease in entries:
-        by_home.setdefault(registry.homes.of(tx, lease[2]), []).append(record[0])
+    by_home = grouped((registry.homes.of(tx, lease[2]), record[0]) for record, lease in entries)
     for home, ids in by_home.items():
         placement.enter(tx, registry, registry.lane_to_fill(tx, lane.queue, lane.type, stage, home), ids)

@@ -25,7 +25,7 @@ from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
-from spinney.store.sql.connection.database import RowChange, list_text
+from spinney.store.sql.connection.database import RowChange, grouped, list_text
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, special_jobs, throughput
 from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
@@ -168,10 +168,7 @@ class Recorder:
     def _return_plain(self, records: list[Ended]) -> None:
         """Return jobs that had not begun to ``ready``, uncounted. Jobs that a hold covers by now become held."""
         held = hold_coverage.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
-        groups: dict[int, list[int]] = {}
-        for r, h in records:
-            if r[0] not in held:
-                groups.setdefault(h[4], []).append(r[0])
+        groups = grouped((h[4], r[0]) for r, h in records if r[0] not in held)
         self.registry.filled.update(groups)
         for lane_id, ids in groups.items():
             placement.enter(self.tx, self.registry, lane_id, ids)
