@@ -49,6 +49,10 @@ CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 size from which even a commit that somebody waits for does so, because no other has for long."""
 
 
+class _KeptOut(Exception):
+    """A node is to beat before others write (``WriteQueue.kept_out``)."""
+
+
 class SqliteDatabase(Database):
     """A database in one SQLite file. It is opened by the first use. When the file is replaced or removed
     while it is open, every transaction raises StoreReplaced."""
@@ -92,7 +96,7 @@ class SqliteDatabase(Database):
             write_queue.enter(urgent=urgent)
             try:
                 if write_queue.kept_out():
-                    raise sqlite3.OperationalError("locked by a node that is to beat first")
+                    raise _KeptOut
                 writer.execute("begin immediate")
             except BaseException:
                 write_queue.leave()  # others may be able to begin
@@ -113,11 +117,14 @@ class SqliteDatabase(Database):
             write_queue.leave()
 
     def _insist(self, call: Callable[[], T]) -> T:
-        """Call this again until no other program has the file locked, and return its result."""
+        """Call this again until no other program has the file locked and no node keeps others out, and return its
+        result."""
         patience = None
         while True:
             try:
                 return call()
+            except _KeptOut:
+                pass
             except sqlite3.OperationalError as error:
                 if not is_locked(error):
                     raise
