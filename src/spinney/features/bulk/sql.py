@@ -326,8 +326,9 @@ class _Working:
 
     def _into_queue(self, operation: Operation, job_id: int) -> None:
         """Move a job into the queue of the order, if that names one, before it is opened."""
-        if self.order.queue is not None and operation.find(job_id).state is not State.DELETED:
-            operation.into(job_id, self.order.queue)
+        queue = self.order.queue
+        if queue is not None and job_rows.find_visible(self.tx, job_id).state is not State.DELETED:
+            operation.into(job_id, queue)
 
     def _require_open(self, operation: Operation, job_id: int) -> None:
         """Raise Refused when the job has failed again within the same step, because of another job that keeps it from
@@ -353,7 +354,7 @@ class _Working:
 
     def _hold(self, operation: Operation, job_id: int) -> None:
         """Place a hold on a job; one that runs is held when its stage has ended."""
-        row = operation.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         hold_rows.hold_one(
             self.tx, self.registry, row, self.order.reason or "", self.actor, self.order.until_us, self.now_us
         )

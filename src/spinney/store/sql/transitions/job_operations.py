@@ -46,10 +46,6 @@ class Operation:
         """Return the settled ancestors and dependants that wait again because of the verb."""
         return self.regrowth.reopened
 
-    def find(self, job_id: int) -> Row:
-        """Return the job if it is published. Raises NoSuchJob."""
-        return job_rows.find_visible(self.tx, job_id)
-
     # --- cancel ---------------------------------------------------------------------------
 
     def cancel(self, job_id: int, *, tree: bool, reason: str | None, patient: bool = False) -> Row:
@@ -59,7 +55,7 @@ class Operation:
         ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled. Raises NoSuchJob,
         UnlawfulTransition, and Refused for a job with open subjobs or one that is being removed.
         """
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         if row.state is State.DELETED or (row.state in SETTLED and not tree):
             require(row.id, row.state, State.CANCELLED)
         if not tree and not patient and placement.open_children(self.tx, row.id):
@@ -167,7 +163,7 @@ class Operation:
 
         Raises NoSuchJob, UnlawfulTransition for any other state, and Refused while retention removes the
         job's tree, or a cancel request for the tree is still at work (which would cancel the job at once)."""
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         if row.state not in allowed:
             leased = job_rows.leased_fence(self.tx, row.id) is not None
             raise UnlawfulTransition(row.id, State.RUNNING if leased else row.state, State.PENDING)
@@ -197,7 +193,7 @@ class Operation:
 
         Cancelled children count only where all must complete: those of a batch stay cancelled, because somebody decided
         that."""
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         because_of_them = row.state in REOPENABLE and job_rows.waits_for(self.tx, row.id) == "children"
         if row.state is not State.WAITING and not because_of_them:
             return []
@@ -292,7 +288,7 @@ class Operation:
 
     def _require_open(self, job_id: int, participle: str) -> Row:
         """Return the row of an open job. Raises Refused; ``participle`` says what cannot be done to a settled one."""
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         if row.state in SETTLED:
             raise Refused(
                 f"job {job_id} is {row.state}, and only an open job can be {participle}; open it again first"
@@ -310,7 +306,7 @@ class Operation:
     def release(self, job_id: int) -> None:
         """End the holds on this very job: of its own stage, and those on it alone. A wider hold that covers it keeps it
         held; where there is no other, the refusal names it."""
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
         if not ended:
             self._require_held(row)
@@ -346,7 +342,7 @@ class Operation:
         """Return the top of a tree to delete. Raises NoSuchJob, UnlawfulTransition (it is deleted already),
         and Refused while it or a job below is open or its tree is being removed. Held jobs may be deleted:
         nothing of them runs."""
-        row = self.find(job_id)
+        row = job_rows.find_visible(self.tx, job_id)
         if row.state not in SETTLED and row.state is not State.HELD:
             state = State.RUNNING if job_rows.leased_fence(self.tx, row.id) is not None else row.state
             raise Refused(

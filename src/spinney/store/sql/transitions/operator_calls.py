@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.model.rights.actor import Actor
 from spinney.store.contract import ChangedJobs, SweepResult
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.session import Session
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ class SqlJobOperations(ABC):
         behind its position."""
         after, found_open = self._passes[job_id]
         with self._operation(_Call("", {}, Actor(by=""), now_us)) as operation:
-            until = operation.cancel_below(operation.find(job_id), after, STEP)
+            top = job_rows.find_visible(operation.tx, job_id)
+            until = operation.cancel_below(top, after, STEP)
             found_open = found_open or operation.left_open
             if until is None:
                 operation.cancel_top(job_id)
