@@ -17,7 +17,7 @@ from spinney.model.rights.accounts import Identity, Token, User, rights_in, righ
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, insert, require_name
+from spinney.store.sql.records import RowMap, insert, unknown_name
 from spinney.store.sql.session import SqlPart
 
 SEEN_EVERY_US = 60_000_000
@@ -232,8 +232,9 @@ def any_user(tx: Tx) -> bool:
 
 def require(tx: Tx, name: str) -> User:
     """Return the user of that name. Raises NoSuch, with the name that was probably meant."""
-    require_name(tx, "users", "user", name)
-    (user,) = _USERS.all(tx, "where name = ?", (name,))
+    user = _find(tx, name)
+    if user is None:
+        raise unknown_name(tx, "users", "user", name)
     return user
 
 

@@ -8,13 +8,14 @@ that a process which was replaced meanwhile changes nothing of a link that was b
 
 import uuid
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from spinney.model.bridges import BridgeStatus, Link
 from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, require_name
+from spinney.store.sql.records import RowMap, unknown_name
 from spinney.store.sql.session import SqlPart
 
 AT_WORK_S = 60
@@ -51,8 +52,8 @@ class SqlBridges(SqlPart):
         """Return what tells this store's bridge from another one of its name in the other system: random text that
         stays until the bridge is forgotten. Raises NoSuch for a bridge that has never been taken."""
         with self._session.look() as tx:
-            _require(tx, name)
-            return str(tx.value("select mark from bridges where name = ?", (name,)))
+            mark: str = _require(tx, name, "mark")
+            return mark
 
     def report(
         self, name: str, *, behind: int, behind_since_us: int | None, trouble: str | None, now_us: int
@@ -74,8 +75,7 @@ class SqlBridges(SqlPart):
         """Remove a bridge that no longer runs, with its links. Its jobs stay. Raises NoSuch, and Refused for one that
         has reported within ``AT_WORK_S``."""
         with self._session.write() as tx:
-            _require(tx, name)
-            seen_us: int = tx.value("select seen_us from bridges where name = ?", (name,))
+            seen_us: int = _require(tx, name, "seen_us")
             if now_us - seen_us < AT_WORK_S * 1_000_000:
                 raise Refused(
                     f"the bridge {name!r} has just reported; end it, wait {AT_WORK_S} s, and try again"
@@ -131,5 +131,9 @@ class SqlBridges(SqlPart):
             return _LINKS.all(tx, "where bridge = ? order by entry", (bridge,))
 
 
-def _require(tx: Tx, name: str) -> None:
-    require_name(tx, "bridges", "bridge", name, "spinney bridges")
+def _require(tx: Tx, name: str, column: str) -> Any:
+    """Return the value of a column of a bridge. Raises NoSuch."""
+    value = tx.value(f"select {column} from bridges where name = ?", (name,))
+    if value is None:
+        raise unknown_name(tx, "bridges", "bridge", name, "spinney bridges")
+    return value

@@ -389,9 +389,9 @@ def _find(tx: Tx, name: str) -> Inbox | None:
 
 def _require(tx: Tx, name: str) -> Inbox:
     """Return an inbox. Raises NoSuch, and UsageError for one that cannot be read."""
-    require_name(tx, "inboxes", "inbox", name)
     inbox = _find(tx, name)
     if inbox is None:
+        require_name(tx, "inboxes", "inbox", name)
         raise UsageError(
             f"the definition of inbox {name!r} cannot be read; replace it ('spinney inbox add {name} … --replace'), "
             f"or remove it ('spinney inbox remove {name}')"

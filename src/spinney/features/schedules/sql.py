@@ -25,7 +25,7 @@ from spinney.model.values.unreadable import UNREADABLE
 from spinney.scheduling import recurrence
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, require_name, upsert
+from spinney.store.sql.records import RowMap, require_name, unknown_name, upsert
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
@@ -335,8 +335,10 @@ def _find_readable(tx: Tx, name: str) -> Schedule | None:
 
 def _require(tx: Tx, name: str) -> Schedule:
     """Return a schedule. Raises NoSuch, and UsageError for one that cannot be read."""
-    require_name(tx, "schedules", "schedule", name)
-    return _schedule(_row(tx, name))
+    row = _row(tx, name)
+    if row is None:
+        raise unknown_name(tx, "schedules", "schedule", name)
+    return _schedule(row)
 
 
 def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:

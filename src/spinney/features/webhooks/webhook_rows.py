@@ -13,7 +13,7 @@ from spinney.model.settings.webhooks import (
 )
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import require_name
+from spinney.store.sql.records import unknown_name
 from spinney.store.sql.registry.registry import read_webhook
 
 ACTION = "keep webhooks"
@@ -76,8 +76,9 @@ def rows(tx: Tx, rest: str, args: Sequence[Any] = ()) -> Iterator[WebhookRow]:
 
 def find(tx: Tx, name: str) -> WebhookRow:
     """Return a webhook by name. Raises NoSuch, with names that are similar."""
-    require_name(tx, "webhooks", "webhook", name)
-    return next(rows(tx, "where name = ?", (name,)))
+    for row in rows(tx, "where name = ?", (name,)):
+        return row
+    raise unknown_name(tx, "webhooks", "webhook", name)
 
 
 def audit_entry(webhook: Webhook) -> Mapping[str, Any]:

@@ -89,11 +89,16 @@ def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Col
 
 
 def require_name(tx: Tx, table: str, noun: str, name: str, command: str = "") -> None:
-    """Raise NoSuch, with names that are similar, unless the table has a row of this name. ``noun``: what people call
-    it; ``command``: the one that lists them, if it is not ``spinney NOUN list``."""
+    """Raise ``unknown_name`` unless the table has a row of this name."""
     if not tx.exists(f"select 1 from {table} where name = ?", (name,)):
-        names = tx.column(f"select name from {table} order by name")
-        raise NoSuch(no_such(noun, name, names, command or f"spinney {noun} list"))
+        raise unknown_name(tx, table, noun, name, command)
+
+
+def unknown_name(tx: Tx, table: str, noun: str, name: str, command: str = "") -> NoSuch:
+    """Return the error for a name of which the table has no row, with names that are similar. ``noun``: what people
+    call it; ``command``: the one that lists them, if it is not ``spinney NOUN list``."""
+    names = tx.column(f"select name from {table} order by name")
+    return NoSuch(no_such(noun, name, names, command or f"spinney {noun} list"))
 
 
 def _insert(table: str, values: Mapping[str, Any]) -> str:
