@@ -19,11 +19,11 @@ from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.store.sql.connection.database import RowChange, Tx
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_moves
-from spinney.store.sql.transitions.cascades import Cascade, existing_row
+from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.hold_moves import Key, Place
 
 LOOKED_AT = 5
@@ -150,7 +150,7 @@ class HoldSweep:
         tx.change(_RENAMED, plan.renamed)
         for job_id in plan.special:
             # Read again: the placement of another job may have settled this one.
-            row = existing_row(tx, job_id)
+            row = job_rows.existing(tx, job_id)
             if row is not None and row.state is State.HELD and hold_coverage.stands_held(tx, job_id):
                 cascade.place(row)
 

@@ -26,10 +26,10 @@ from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import RowChange, grouped
-from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry import job_rows, nodes
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.transitions import failures, hold_moves, locks
-from spinney.store.sql.transitions.cascades import Cascade, existing_row
+from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.lease_writes import grant
 
 LOCK_MOVES = 200
@@ -424,7 +424,7 @@ class Claim:
         """Take the job's locks; when one is taken, the job waits for it, and no slot does. A row without a job (in a
         damaged database) is removed from ``ready``: nothing is leased for it."""
         lock_templates = self._lane_request(lane).locks
-        row = existing_row(self.tx, candidate[1])
+        row = job_rows.existing(self.tx, candidate[1])
         if row is None:
             self._take_out(priority, candidate)
             self._removed[lane.queue] += 1

@@ -35,7 +35,7 @@ from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
 from spinney.store.sql.transitions import failures, hold_moves, placement, regrowth
-from spinney.store.sql.transitions.cascades import Cascade, existing_row
+from spinney.store.sql.transitions.cascades import Cascade
 
 # In characters; a longer message of an attempt is cut.
 MESSAGE_MAX = 2_000
@@ -210,7 +210,7 @@ class Recorder:
         tx, c = self.tx, self.cascade
         tx.run("delete from leases where job_id = ?", (record.job_id,))
         c.free_locks(record.job_id, record.fence)
-        row = existing_row(tx, record.job_id)
+        row = job_rows.existing(tx, record.job_id)
         if row is None:
             staging.disown(tx, record.fence)
             self.refused.append(record)

@@ -7,9 +7,10 @@ those of other modules."""
 
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_moves, locks
-from spinney.store.sql.transitions.cascades import Cascade, existing_row
+from spinney.store.sql.transitions.cascades import Cascade
 
 RESERVED_US = 60_000_000
 """How long a lock is reserved for a job that was woken for it; after that its lane sleeps or its queue is stopped."""
@@ -32,7 +33,7 @@ class SweepStep:
             (self.now_us, self.limit),
         )
         for job_id in job_ids:
-            row = existing_row(self.tx, job_id)
+            row = job_rows.existing(self.tx, job_id)
             if row is not None:
                 self.cascade.place(row)
             else:  # otherwise it would be due for ever, before all others
@@ -54,7 +55,7 @@ class SweepStep:
                 (lane.id, self.limit),
             )
             for *key, job_id in rows:
-                row = existing_row(self.tx, job_id)
+                row = job_rows.existing(self.tx, job_id)
                 if row is None:
                     hold_moves.out_of_ready(self.tx, [tuple(key)])
                     continue

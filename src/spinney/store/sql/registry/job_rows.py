@@ -4,6 +4,7 @@ The state of a single job is changed by ``set_state`` only, which checks the cha
 transitions. Statements on many jobs (``hold_moves``, ``plain_completions``) write the state themselves.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
+
+log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
@@ -52,6 +55,16 @@ def find(tx: Tx, job_id: int) -> Row:
     row = tx.one(_SELECT, (job_id,))
     if row is None:
         raise NoSuchJob(job_id)
+    return _row(row)
+
+
+def existing(tx: Tx, job_id: int) -> Row | None:
+    """Return the row of a job that another row names. None where it is missing in a damaged database: it is skipped,
+    because the changes of others must be recorded all the same."""
+    row = tx.one(_SELECT, (job_id,))
+    if row is None:
+        log.warning("job %d is named by others, but is not there; 'spinney doctor' tells by which", job_id)
+        return None
     return _row(row)
 
 

@@ -12,10 +12,8 @@ Two kinds of effects may reach any number of jobs, and are bounded in each trans
 is left in ``met_needs``, which ``regrowth`` works off) and jobs that wait for one lock (the sweep looks for
 free locks with waiting jobs). Parents need no bound: a job has one."""
 
-import logging
 from collections.abc import Container
 
-from spinney.model.errors import NoSuchJob
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
@@ -24,8 +22,6 @@ from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.transitions import deadlocks, locks, placement
 from spinney.store.sql.transitions.placement import Placement
-
-log = logging.getLogger(__name__)
 
 DEPENDANTS_STEP = 200
 """How many dependants of a settled or reopened job one transaction updates; the rest follow in steps."""
@@ -282,7 +278,7 @@ class Cascade(Placement):
         waits for something else is not concerned: it is placed when that is over, and its children are
         checked then."""
         tx = self.tx
-        row = existing_row(tx, parent_id)
+        row = job_rows.existing(tx, parent_id)
         if row is None or row.state is not State.WAITING or placement.open_children(tx, parent_id):
             return
         if job_rows.waits_for(tx, parent_id) == "children":
@@ -325,7 +321,7 @@ class Cascade(Placement):
         """Place a dependant that waits for its needs. One that is not published yet is placed when it is."""
         if job_rows.is_hidden(self.tx, job_id):
             return
-        row = existing_row(self.tx, job_id)
+        row = job_rows.existing(self.tx, job_id)
         if row is None or row.state is not State.WAITING or job_rows.waits_for(self.tx, job_id) != "needs":
             return
         began = job_id in self._waiters
@@ -394,7 +390,7 @@ class Cascade(Placement):
 
     def _step_back(self, job_id: int) -> None:
         """Remove a later job from ``ready``, because an earlier one has come."""
-        later = existing_row(self.tx, job_id)
+        later = job_rows.existing(self.tx, job_id)
         if later is not None and later.state is State.PENDING:
             self.withdraw(later)
             self.set_aside(later, State.WAITING, waits_for="serial", reason=_FOR_ITS_TURN)
@@ -419,7 +415,7 @@ class Cascade(Placement):
         )
         if first is None or job_rows.is_hidden(self.tx, first):
             return
-        row = existing_row(self.tx, first)
+        row = job_rows.existing(self.tx, first)
         if row is not None and row.state is State.WAITING and job_rows.waits_for(self.tx, first) == "serial":
             self.place(row)
 
@@ -428,16 +424,6 @@ class Cascade(Placement):
     def _stand_aside(self, row: Row, waits_for: str, reason: str, *, leased: bool) -> None:
         self.wait(row, waits_for, reason, leased=leased)
         self._leave_line(row)
-
-
-def existing_row(tx: Tx, job_id: int) -> Row | None:
-    """Return a job that another row names. None where it is missing in a damaged database: it is skipped, because the
-    changes of others must be recorded all the same."""
-    try:
-        return job_rows.find(tx, job_id)
-    except NoSuchJob:
-        log.warning("job %d is named by others, but is not there; 'spinney doctor' tells by which", job_id)
-        return None
 
 
 def dependants(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:

@@ -59,7 +59,7 @@ class Regrowth:
             )
             if superseded:  # its parent does not count it any more
                 return
-            parent = cascades.existing_row(self.tx, child.parent_id)
+            parent = job_rows.existing(self.tx, child.parent_id)
             if parent is None:
                 return
             self.tx.run(
@@ -143,7 +143,7 @@ class Regrowth:
         ``opened``: the need is open; else it has settled, and the dependant waits again only if none of its
         needs is bad now. What cannot be opened is left as it was (see the module)."""
         tx = self.tx
-        row = cascades.existing_row(tx, dependant_id)
+        row = job_rows.existing(tx, dependant_id)
         if row is None:
             return
         if opened and row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
