@@ -23,8 +23,8 @@ def keep(
 
     The caller has deleted the lease of the last stage and recorded its attempt, and all others of the flush. The job is
     in no serial tree. Apart from a new lane, nothing is written before the rules were checked; the locks of the next
-    stage are taken last, all or none. ``checked``: it is known that the job has no needs, no open or failed children
-    and no cancel request."""
+    stage are taken last, all or none. ``checked``: the job is plain, so that it has no needs, no open or failed
+    children and no cancel request, and its row has the next stage already."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -42,7 +42,14 @@ def keep(
     )
     if not _may_stay(cascade, row, lane_id, lease) or not _locked(cascade, row, after):
         return None
-    return _leased(cascade, row, after, lane_id, lease)
+    if checked:
+        params, trace = cascade.tx.one("select params, trace from jobs where id = ?", (row.id,))
+    else:
+        ((params, trace),) = cascade.tx.all(
+            "update jobs set stage = ? where id = ? returning params, trace", (stage, row.id)
+        )
+    fence = _lease(cascade, row, after, lane_id, lease)
+    return Lease(row.id, fence, lease.slot, row.type, stage, 1, params, row.parent_id, row.root_id, trace)
 
 
 def _must_stop(cascade: Cascade, row: Row) -> bool:
@@ -90,13 +97,10 @@ def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:
         return False  # the claim reports it
 
 
-def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: HeldLease) -> Lease:
-    """Write the lease of the next stage with a new fence, and return it. It is the stage's first attempt."""
+def _lease(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: HeldLease) -> int:
+    """Write the lease of the next stage, for its first attempt, and return its fence, a new one."""
     tx = cascade.tx
     fence = tx.take("fence")
-    ((params, trace),) = tx.all(
-        "update jobs set stage = ? where id = ? returning params, trace", (stage.name, row.id)
-    )
     tx.run(
         "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
         "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
@@ -114,6 +118,4 @@ def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: H
     )
     if stage.locks:
         locks.fence_claimed(tx, row.id, fence)
-    return Lease(
-        row.id, fence, lease.slot, row.type, stage.name, 1, params, row.parent_id, row.root_id, trace
-    )
+    return fence
