@@ -324,7 +324,7 @@ class Recorder:
         ):
             self._may_stay.append((row, stage, lease, False))
             return
-        c.proceed(row, leased=True)
+        c.go_to(row, stage, leased=True)
 
     def _supersede_early_reports(self, row: Row, spec: TypeSpec, lease: HeldLease) -> None:
         """Supersede stages marked ``again`` that passed before a child of an earlier stage was opened again, or

@@ -285,16 +285,20 @@ class Cascade(Placement):
             self.proceed(row)
 
     def proceed(self, row: Row, *, leased: bool = False) -> None:
-        """Move a job to its next stage, or settle it, after its children have settled.
+        """Move a job to its next stage, or settle it, after its children have settled (``go_to``). The next stage is
+        computed from the attempts, because some may have been superseded meanwhile."""
+        spec = self.registry.types.get(row.type)
+        stage = row.stage if spec is None else job_rows.next_stage(self.tx, row.id, spec)
+        self.go_to(row, stage, leased=leased)
+
+    def go_to(self, row: Row, stage: str | None, *, leased: bool = False) -> None:
+        """Move a job to this stage, its next one, or settle it (None: it has passed them all).
 
         When a child has failed, a strict job fails at once. One that takes any outcome of its children still
         runs its later stages, so that it can report, and fails after the last. A cancel request makes it
-        cancelled instead. The next stage is computed from the attempts, because some may have been superseded
-        meanwhile."""
+        cancelled instead."""
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
-        spec = self.registry.types.get(row.type)
-        stage = row.stage if spec is None else job_rows.next_stage(tx, row.id, spec)
         strict = placement.is_strict(self.registry, row)
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
