@@ -128,7 +128,9 @@ class Claim:
             for slot, lane_id in self._assignments.jobs
             if self._quick(self.registry.lanes[lane_id])
         }
-        more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
+        more = [
+            (s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.jobs > 1 and s.slot in first
+        ]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
         # When a slot got no job at all, there is none to put behind others either.
         if quick and more and (self.starved or not idle):
