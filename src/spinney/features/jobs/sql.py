@@ -7,10 +7,9 @@ a list is sorted among a bounded number of the newest matching jobs, and says wh
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import orjson
-
 from spinney.model.jobs import Filter
 from spinney.store import skip_scan
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import SqlPart
 
@@ -81,7 +80,7 @@ class SqlJobLists(SqlPart):
                 f"order by sort_key is null, sort_key {'desc' if descending else 'asc'}, id desc limit ? offset ?"
             )
             values = [now_us] * expression.count("?")
-            listed = orjson.dumps(newest[:SORTED_MAX]).decode()
+            listed = list_text(newest[:SORTED_MAX])
             ids = tx.column(sql, [*values, listed, limit, offset])
         return SortedIds(ids=ids, partial=len(newest) > SORTED_MAX or until > 1)
 

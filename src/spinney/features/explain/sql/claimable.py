@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from spinney.features.explain.explanation import COUNTED, NAMED, Cause
 from spinney.features.explain.sql import obstacles
 from spinney.features.explain.sql.case import Case
@@ -23,6 +21,7 @@ from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.quota import quota
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.ready_order import position, ready_share
 from spinney.store.sql.registry.registry import Lane
@@ -327,7 +326,7 @@ class Claimable(Case):
         """Return how many rows of ``ready`` in these lanes meet the condition, counted up to ``COUNTED``. The
         lanes are ``?1``; ``args`` follow from ``?2`` on. The index of ``ready`` begins with lane and
         priority."""
-        listed = orjson.dumps([lane.id for lane in lanes]).decode()
+        listed = list_text(lane.id for lane in lanes)
         return int(
             self.tx.value(
                 f"select count(*) from (select 1 from json_each(?1) l join ready r on r.lane = l.value "

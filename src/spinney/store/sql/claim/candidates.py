@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from heapq import merge
 from itertools import islice
 
-import orjson
-
 from spinney.scheduling.fairness import deal
 from spinney.scheduling.quota import quota
 from spinney.store.sql.claim.rotation import Rotation
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, nodes
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import hold_moves
@@ -254,7 +252,7 @@ class Candidates:
         first_of_each = _FIRST_OF_EACH_POSTGRESQL if self.tx.postgresql else _FIRST_OF_EACH
         candidates: dict[int, list[Candidate]] = {share: [] for share in counts}
         for n in set(counts.values()):
-            shares = orjson.dumps([share for share, k in counts.items() if k == n]).decode()
+            shares = list_text(share for share, k in counts.items() if k == n)
             for candidate in self.tx.all(first_of_each, (lanes[0].id, priority, n, shares)):
                 candidates[candidate[3]].append(candidate)
         return candidates

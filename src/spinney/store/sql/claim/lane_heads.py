@@ -5,10 +5,8 @@ by the primary key of ``ready``. On PostgreSQL it reads two, from the lane's low
 become the next watermarks, and show whether a lane has a single job, so that an idle node that claims it
 needs no further query. With a file that is looked up separately, when only one lane has jobs."""
 
-import orjson
-
 from spinney.store.sql.claim.candidates import Candidate, Candidates
-from spinney.store.sql.connection.database import Tx, grouped
+from spinney.store.sql.connection.database import Tx, grouped, list_text
 from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry.registry import Lane, Registry
 
@@ -55,7 +53,7 @@ class LaneHeads:
         ids = [lane.id for lane in lanes if lane.id not in self.emptied]
         if not ids:
             return {}
-        rows = self._tx.all(sql, (above, orjson.dumps(ids).decode()))
+        rows = self._tx.all(sql, (above, list_text(ids)))
         heads = {lane: head for lane, head in rows if head is not None}
         if above < 0 and len(heads) == 1:
             (lane_id,) = heads

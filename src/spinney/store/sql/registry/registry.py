@@ -23,7 +23,7 @@ from spinney.model.settings.capacities import NONE, LockCapacity
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, known_type
 from spinney.model.values.unreadable import UNREADABLE
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
 from spinney.store.sql.registry.webhook_events import Subscription
@@ -222,12 +222,11 @@ class Registry:
 
     def beside(self, lane: Lane) -> str:
         """Return the ids of the lanes of the same type and stage, in all queues and homes, as a JSON list."""
-        same = [x.id for x in self.lanes.values() if (x.type, x.stage) == (lane.type, lane.stage)]
-        return orjson.dumps(same).decode()
+        return list_text(x.id for x in self.lanes.values() if (x.type, x.stage) == (lane.type, lane.stage))
 
     def lanes_of(self, queue: str) -> str:
         """Return the ids of a queue's lanes, as a JSON list for json_each."""
-        return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
+        return list_text(lane.id for lane in self.lanes.values() if lane.queue == queue)
 
     def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
         """Return the (node, slot) pairs that a queue occupies, read from its leases now. Two jobs of the
