@@ -30,7 +30,7 @@ from spinney.model.settings.webhooks import (
 )
 from spinney.model.values.texts import whole_number
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.registry.registry import read_webhook
 from spinney.store.sql.session import SqlPart
@@ -300,17 +300,21 @@ class SqlWebhooks(SqlPart):
             return []
         secret, resumed_us = tx.one("select secret, resumed_us from webhooks where id = ?", (row.id,))
         within = webhook.within.narrowed(rights.within)
+        first_us = _mark_leased(tx, row.id, most, now_us, until_us)
+        deliveries = _DELIVERIES.all(
+            tx, "where e.seq in (select j.value from json_each(?) j) order by e.seq", (list_text(first_us),)
+        )
         return [
             DueDelivery(
-                delivery=_delivery(tx, seq),
+                delivery=delivery,
                 url=webhook.url,
                 secret=secret,
                 by=webhook.by,
                 within=within,
                 narrowed=within != webhook.within,
-                since_us=max(first_us, resumed_us or 0),
+                since_us=max(first_us[delivery.seq], resumed_us or 0),
             )
-            for seq, first_us in _mark_leased(tx, row.id, most, now_us, until_us)
+            for delivery in deliveries
         ]
 
     def remove_expired(self, *, now_us: int) -> bool:
@@ -357,14 +361,13 @@ def _expired_before_us(tx: Tx, now_us: int) -> int | None:
     return before_us if oldest_us < before_us else None
 
 
-def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
-    """Lease due deliveries, and return the number of each with the time of its first try, in the order of
-    the numbers.
+def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int) -> Mapping[int, int]:
+    """Lease due deliveries, and return the time of the first try of each, by its number.
 
     ``first_us`` is set by the first lease of a series and cleared by a retry, so a series lasts
     ``GIVE_UP_S`` from there.
     """
-    return sorted(
+    return dict(
         tx.all(
             "update webhook_events set next_us = ?, tries = tries + 1, tried_us = ?, "
             "first_us = coalesce(first_us, ?) where seq in (select seq from webhook_events where webhook_id = ? "
