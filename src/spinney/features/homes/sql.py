@@ -13,6 +13,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.model.values.hints import first_of
 from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import SqlPart
@@ -51,10 +52,11 @@ class SqlHomes(SqlPart):
         with self._session.look() as tx:
             homes = self._session.registry.homes
             this_home = next((home.id for home in homes.by_id.values() if home.mark == mark), 0)
-            node_ids = (
-                (job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids
+            rows = tx.all(
+                "select id, node_id from jobs where id in (select j.value from json_each(?) j)",
+                (list_text(job_ids),),
             )
-            return [job_id for job_id, node_id in node_ids if homes.of(tx, node_id) not in (0, this_home)]
+            return [job_id for job_id, node_id in rows if homes.of(tx, node_id) not in (0, this_home)]
 
     def waiting(self, home_id: int, *, most: int) -> int:
         """Return how many ready jobs only nodes of this home may claim, counted no further than ``most``."""

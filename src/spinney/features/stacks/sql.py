@@ -8,6 +8,7 @@ anything.
 from collections.abc import Sequence
 
 from spinney.model.errors import Refused
+from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.session import SqlPart
 
 KEPT_US = 60_000_000
@@ -56,5 +57,4 @@ class SqlStackRequests(SqlPart):
     def drop(self, fences: Sequence[int]) -> None:
         """Remove requests that are answered, or whose attempts have ended."""
         with self._session.write(durable=False) as tx:
-            for fence in fences:
-                tx.run("delete from stack_requests where fence = ?", (fence,))
+            tx.delete_listed("stack_requests", "fence", list_text(fences))
