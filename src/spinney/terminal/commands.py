@@ -12,8 +12,8 @@ remains to be written is how the answer looks.
 ``list_command``  shows a list as a table
 ``steps``         leaves to the decorated function what is done
 
-Each of these commands has ``--store``, ``--by`` if its class changes something, ``--reason`` if its class has that
-field, and ``--json`` if its function returns something to show or asks for it.
+Each of these commands has ``--store``, ``--by`` if its class changes something, and ``--json`` if its function returns
+something to show or asks for it.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 import typer
 
 from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands, perform
 from spinney.terminal.model_options import with_fields
 from spinney.terminal.option_groups import with_option_groups
@@ -65,7 +65,7 @@ def command(
     keywords, are further options; those that all commands share it gets only if it names them. It returns a sentence or
     facts, in place of which ``--json`` prints the answer; ``Shown`` if that prints something else; or None if it prints
     everything itself. Its docstring is the help. ``parts``: see ``with_fields``; ``others``: whether fields without a
-    part are options, too, and not left out.
+    part are options, too; if not, they are left out, except ``reason``.
     """
 
     def decorate(show: Function) -> Function:
@@ -134,9 +134,7 @@ def _print(shown: Shown, *, json: bool) -> None:
         display.print_facts(shown.text)
 
 
-def _shared(
-    reason: ReasonOption = None, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
-) -> None:
+def _shared(json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
     """Have the parameters that commands share, as ``inspect`` reads them."""
 
 
@@ -156,16 +154,14 @@ def _added(
     of the options that the function names, and the shared ones."""
     own = _parameters(function, keywords=True)
     is_shared = {
-        "reason": "reason" in of.model_fields and "reason" not in parts,
         "json": "json" in own or inspect.signature(function).return_annotation is not None,
         "by": of.route.method != "GET",
         "store": True,
     }
 
     def call(values: Mapping[str, Any], **options: Any) -> None:
-        reason = {"reason": options["reason"]} if is_shared["reason"] else {}
-        shared = {name: options.get(name) for name in ("json", "by", "store")}
-        run(of(**values, **reason), {name: options[name] for name in own}, **shared)
+        shared = {name: options.get(name) for name in _SHARED}
+        run(of(**values), {name: options[name] for name in own}, **shared)
 
     parameters = [p for p in own.values() if p.name not in _SHARED]
     parameters += [parameter for name, parameter in _SHARED.items() if is_shared[name]]
@@ -174,8 +170,7 @@ def _added(
         [first, *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters)]
     )
     call.__doc__ = function.__doc__
-    without = set() if others else of.model_fields.keys() - parts.keys()
-    without |= {"reason"} if is_shared["reason"] else set()
+    without = set() if others else of.model_fields.keys() - parts.keys() - {"reason"}
     app.command(name)(with_option_groups(with_fields(of, without=without, **parts)(call)))
     return function
 
