@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinney.terminal.arguments import JsonOption as JsonOption
     from spinney.terminal.arguments import StoreOption as StoreOption
     from spinney.terminal.commands import Shown as Shown
+    from spinney.terminal.commands import add_command as add_command
     from spinney.terminal.commands import command as command
     from spinney.terminal.commands import list_command as list_command
     from spinney.terminal.commands import steps as steps
@@ -42,7 +43,7 @@ else:
             "spinney.features.submission.wait_cli": "wait_for",
             "spinney.terminal": "completion display endpoint",
             "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
-            "spinney.terminal.commands": "Shown command list_command steps",
+            "spinney.terminal.commands": "Shown add_command command list_command steps",
             "spinney.terminal.connection": "open_client open_control resolve_settings use_store",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",

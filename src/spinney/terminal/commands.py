@@ -11,6 +11,7 @@ remains to be written is how the answer looks.
 ``command``       performs one command, and shows its answer by the decorated function
 ``list_command``  shows a list as a table
 ``steps``         leaves to the decorated function what is done
+``add_command``   makes a command of any model of pydantic, for applications with operations of their own
 
 Each of these commands has ``--store``, ``--by`` if its class changes something, and ``--json`` if its function returns
 something to show or asks for it.
@@ -22,6 +23,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import typer
+from pydantic import BaseModel
 
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
@@ -57,15 +59,23 @@ class Items(Protocol[T_co]):
 
 
 def command(
-    app: typer.Typer, of: "type[Command]", name: str, /, *, others: bool = True, **parts: Any
+    app: typer.Typer,
+    of: "type[Command]",
+    name: str,
+    help_: str | None = None,
+    /,
+    *,
+    others: bool = True,
+    **parts: Any,
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds the command ``name``, which performs ``of`` and shows its answer.
 
     The function gets the answer, and the command itself if it has a second parameter. Its other parameters, which are
     keywords, are further options; those that all commands share it gets only if it names them. It returns a sentence or
     facts, in place of which ``--json`` prints the answer; ``Shown`` if that prints something else; or None if it prints
-    everything itself. Its docstring is the help. ``parts``: see ``with_fields``; ``others``: whether fields without a
-    part are options, too; if not, they are left out, except ``reason``.
+    everything itself. ``help_``: None for the docstring of the function, which several commands may have;
+    ``parts``: see ``with_fields``; ``others``: whether fields without a part are options, too; if not, they are left
+    out, except ``reason``.
     """
 
     def decorate(show: Function) -> Function:
@@ -77,7 +87,9 @@ def command(
             if result is not None:
                 _print(result if isinstance(result, Shown) else Shown(answer, result), json=json)
 
-        return _added(app, of, name, others, parts, show, run)
+        changes, text = of.route.method != "GET", help_ or show.__doc__
+        add_command(app, of, name, text, show, run, changes=changes, others=others, **parts)
+        return show
 
     return decorate
 
@@ -99,8 +111,7 @@ def list_command(
     def show(answer: Items[T], *, json: JsonOption = False) -> None:
         display.print_list(answer.items, columns, json=json, empty=empty)
 
-    show.__doc__ = help_
-    command(app, cast("type[Command]", of), name, **parts)(show)
+    command(app, cast("type[Command]", of), name, help_, **parts)(show)
 
 
 def steps(
@@ -119,7 +130,9 @@ def steps(
             if result is not None:
                 _print(result, json=json)
 
-        return _added(app, of, name, others, parts, function, run)
+        changes, text = of.route.method != "GET", function.__doc__
+        add_command(app, of, name, text, function, run, changes=changes, others=others, **parts)
+        return function
 
     return decorate
 
@@ -134,45 +147,50 @@ def _print(shown: Shown, *, json: bool) -> None:
         display.print_facts(shown.text)
 
 
-def _shared(json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
+def _shared(*, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
     """Have the parameters that commands share, as ``inspect`` reads them."""
 
 
 _SHARED = inspect.signature(_shared).parameters
 
 
-def _added(
+def add_command(
     app: typer.Typer,
-    of: "type[Command]",
+    of: type[BaseModel],
     name: str,
-    others: bool,
-    parts: Mapping[str, Any],
-    function: Function,
+    help_: str | None,
+    function: Callable[..., Any],
     run: Callable[..., None],
-) -> Function:
-    """Add a command to ``app``, and return ``function``. ``run`` gets the command that was made of the options, those
-    of the options that the function names, and the shared ones."""
+    /,
+    *,
+    changes: bool,
+    others: bool = True,
+    **parts: Any,
+) -> None:
+    """Add the command ``name``, whose options are the fields of a model, the keywords of ``function``, and those that
+    all commands share; ``--by`` only if it ``changes`` something.
+
+    ``run`` gets the model that was made of the options, those of the options that the function names, and ``json``,
+    ``by`` and ``store`` as keywords. ``others`` and ``parts``: as those of ``command``.
+    """
     own = _parameters(function, keywords=True)
     is_shared = {
         "json": "json" in own or inspect.signature(function).return_annotation is not None,
-        "by": of.route.method != "GET",
+        "by": changes,
         "store": True,
     }
 
-    def call(values: Mapping[str, Any], **options: Any) -> None:
+    def call(values: Mapping[str, Any], /, **options: Any) -> None:
         shared = {name: options.get(name) for name in _SHARED}
         run(of(**values), {name: options[name] for name in own}, **shared)
 
-    parameters = [p for p in own.values() if p.name not in _SHARED]
-    parameters += [parameter for name, parameter in _SHARED.items() if is_shared[name]]
-    first = Parameter("values", Parameter.POSITIONAL_ONLY)
-    call.__signature__ = Signature(  # type: ignore[attr-defined]
-        [first, *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters)]
-    )
-    call.__doc__ = function.__doc__
+    parameters = [Parameter("values", Parameter.POSITIONAL_ONLY)]
+    parameters += [p for p in own.values() if p.name not in _SHARED]
+    parameters += [p for p in _SHARED.values() if is_shared[p.name]]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__doc__ = help_
     without = set() if others else of.model_fields.keys() - parts.keys() - {"reason"}
     app.command(name)(with_option_groups(with_fields(of, without=without, **parts)(call)))
-    return function
 
 
 def _parameters(function: Callable[..., Any], *, keywords: bool) -> dict[str, Parameter]:

@@ -1,30 +1,27 @@
 """How a command of the command line is made from a verb: the fields of the verb are its arguments and options
-(``spinney.command_line.with_fields``). What remains to be written for a command is how its answer looks::
+(``spinney.command_line.add_command``). What remains to be written for a command is how its answer looks::
 
     @command(app, Sweep)
     def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = False) -> None: ...
 
 A command that does more than one verb, or reads files, is a function of Typer's whose options come from
-``with_fields`` itself.
+``spinney.command_line.with_fields``.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
-from inspect import Parameter, Signature
-from typing import Any, TypeVar
+from typing import Any
 
 import typer
 
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs import Verb
-from spinney.command_line import ByOption, StoreOption, with_fields
+from spinney.command_line import add_command
 
-V = TypeVar("V", bound=Verb)
 Show = Callable[..., None]
 """Prints the answer of a verb; it gets the verb, the answer, and the values of options of its own."""
 
 
-def command(app: typer.Typer, verb: type[V]) -> Callable[[Show], Show]:
+def command(app: typer.Typer, verb: type[Verb]) -> Callable[[Show], Show]:
     """Add a command that runs ``verb`` and shows its answer by the decorated function.
 
     The command's options are the fields of the verb, the keyword parameters of the function, ``--by`` if the
@@ -35,23 +32,13 @@ def command(app: typer.Typer, verb: type[V]) -> Callable[[Show], Show]:
 
     def decorate(show: Show) -> Show:
         def run(
-            fields: Mapping[str, Any], /, *, by: ByOption = None, store: StoreOption = None, **own: Any
+            query: Verb, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None
         ) -> None:
-            query = verb(**fields)
             with open_session(store, by) as session:
                 answer = session.do(query)
             show(query, answer, **own)
 
-        fields, *shared, _ = _parameters(run)
-        own = [p for p in _parameters(show) if p.kind is Parameter.KEYWORD_ONLY]
-        parameters = [fields, *own, *(p for p in shared if p.name == "store" or verb.changes)]
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        run.__doc__ = verb.__doc__
-        app.command(verb.name)(with_fields(verb)(run))
+        add_command(app, verb, verb.name, verb.__doc__, show, run, changes=verb.changes)
         return show
 
     return decorate
-
-
-def _parameters(function: Callable[..., None]) -> list[Parameter]:
-    return list(inspect.signature(function, eval_str=True).parameters.values())
