@@ -1,7 +1,7 @@
 """Commands of the command line that are made from command classes (``spinney.commands.Command``).
 
     @command(app, ResumeNode, "resume", node=argument("NODE", complete=completion.nodes))
-    def resumed(orders: NodeOrders) -> str:
+    def resumed_text(orders: NodeOrders) -> str:
         \"\"\"Let a drained node take new jobs again.\"\"\"
         return f"node {orders.node} goes on"
 

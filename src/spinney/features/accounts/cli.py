@@ -173,13 +173,13 @@ def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Sh
 
 
 @command(user, ChangeUser, "disable", others=False, name=USER, disabled=True)
-def disabled(user: User) -> str:
+def disabled_text(user: User) -> str:
     """Disable a user: sessions end, and the user's tokens are refused."""
     return f"user {user.name} is disabled"
 
 
 @command(user, ChangeUser, "enable", others=False, name=USER, disabled=False)
-def enabled(user: User) -> str:
+def enabled_text(user: User) -> str:
     """Enable a disabled user."""
     return f"user {user.name} is enabled"
 

@@ -19,6 +19,6 @@ app = typer.Typer()
         "COLLECTION", "The collection; without one the jobs belong to none.", completion.collections
     ),
 )
-def relabelled(tree: Relabelled) -> str:
+def relabelled_text(tree: Relabelled) -> str:
     """Assign a settled job, with all jobs below it, to another collection."""
     return f"Job {tree.job} and the jobs below it belong to {tree.collection or 'no collection'}"

@@ -147,19 +147,19 @@ def show(query: ListArrivals, performer: Performs, *, json: JsonOption = False) 
 
 
 @command(inbox, PauseInbox, "pause", name=NAME, paused=True)
-def paused(inbox: Inbox) -> str:
+def paused_text(inbox: Inbox) -> str:
     """Pause an inbox: it takes nothing until it is resumed."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 
 
 @command(inbox, PauseInbox, "resume", name=NAME, paused=False)
-def resumed(inbox: Inbox) -> str:
+def resumed_text(inbox: Inbox) -> str:
     """Resume a paused inbox."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 
 
 @command(inbox, ScanInbox, "scan", name=NAME)
-def scanned(inbox: Inbox) -> str:
+def scanned_text(inbox: Inbox) -> str:
     """Take all files that are in an inbox now, without waiting until they have stopped changing."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 

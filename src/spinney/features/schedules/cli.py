@@ -175,7 +175,7 @@ def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = Fal
     name=argument("NAME", complete=completion.active_schedules),
     paused=True,
 )
-def paused(schedule: Schedule) -> str:
+def paused_text(schedule: Schedule) -> str:
     """Pause a schedule: it submits no jobs until it is resumed."""
     return f"schedule {schedule.name} {_next(schedule)}"
 
@@ -187,7 +187,7 @@ def paused(schedule: Schedule) -> str:
     name=argument("NAME", complete=completion.paused_schedules),
     paused=False,
 )
-def resumed(schedule: Schedule) -> str:
+def resumed_text(schedule: Schedule) -> str:
     """Resume a paused schedule; its --catch-up policy decides about missed times."""
     return f"schedule {schedule.name} {_next(schedule)}"
 

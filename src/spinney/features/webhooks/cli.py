@@ -146,19 +146,19 @@ def print_secret(rotated: WebhookWithSecret, *, json: JsonOption = False) -> Non
 
 
 @command(webhook, PingWebhook, "test", name=NAME)
-def pinged(delivery: Delivery) -> str:
+def pinged_text(delivery: Delivery) -> str:
     """Send a test event; 'webhook deliveries' shows its result."""
     return f"delivery {delivery.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
 
 
 @command(webhook, ChangeWebhook, "pause", others=False, name=NAME, paused=True)
-def paused(webhook: Webhook) -> str:
+def paused_text(webhook: Webhook) -> str:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
     return f"webhook {webhook.name} is paused; 'spinney webhook resume {webhook.name}' lets it go on"
 
 
 @command(webhook, ChangeWebhook, "resume", others=False, name=NAME, paused=False)
-def resumed(webhook: Webhook) -> str:
+def resumed_text(webhook: Webhook) -> str:
     """Resume a paused webhook and send its pending deliveries."""
     return f"webhook {webhook.name} goes on"
 
@@ -196,7 +196,7 @@ list_command(
 
 
 @command(webhook, RetryDelivery, "retry", delivery=argument("DELIVERY"))
-def retried(delivery: Delivery) -> str:
+def retried_text(delivery: Delivery) -> str:
     """Send a delivery again, whatever its result; it keeps its id."""
     return f"delivery {delivery.delivery} is due; a running server sends it, or 'spinney webhook deliver'"
 
