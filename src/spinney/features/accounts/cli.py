@@ -58,8 +58,8 @@ NoPasswordOption = Annotated[
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 
 app = typer.Typer()
-user = command_group(app, "user")
-token = command_group(app, "token")
+user_group = command_group(app, "user")
+token_group = command_group(app, "token")
 
 
 def _rights_text(rights: Rights) -> str:
@@ -104,7 +104,7 @@ def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
 # --- users ------------------------------------------------------------------------------------
 
 
-@user.command()
+@user_group.command()
 @with_option_groups
 def add(
     name: Annotated[str, argument("NAME", "The user's name, for example ann or ann@example.org.")],
@@ -124,7 +124,7 @@ def add(
 
 
 list_command(
-    user,
+    user_group,
     ListUsers,
     "list",
     "List the users, by name.",
@@ -138,7 +138,7 @@ list_command(
 )
 
 
-@steps(user, ShowUser, "show", name=USER)
+@steps(user_group, ShowUser, "show", name=USER)
 def show(query: ShowUser, performer: Performs) -> Shown:
     """Show a user with the user's tokens and sessions."""
     user = performer.do(query)
@@ -159,7 +159,7 @@ def show(query: ShowUser, performer: Performs) -> Shown:
     return Shown({"user": user, "tokens": tokens, "sessions": sessions}, facts)
 
 
-@steps(user, ChangeUser, "set", others=False, name=USER)
+@steps(user_group, ChangeUser, "set", others=False, name=USER)
 def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Shown:
     """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
     before = performer.do(ShowUser(name=who.name)).rights
@@ -172,19 +172,19 @@ def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Sh
     return Shown(user, f"user {user.name}: {_rights_text(user.rights)}")
 
 
-@command(user, ChangeUser, "disable", others=False, name=USER, disabled=True)
+@command(user_group, ChangeUser, "disable", others=False, name=USER, disabled=True)
 def disabled_text(user: User) -> str:
     """Disable a user: sessions end, and the user's tokens are refused."""
     return f"user {user.name} is disabled"
 
 
-@command(user, ChangeUser, "enable", others=False, name=USER, disabled=False)
+@command(user_group, ChangeUser, "enable", others=False, name=USER, disabled=False)
 def enabled_text(user: User) -> str:
     """Enable a disabled user."""
     return f"user {user.name} is enabled"
 
 
-@steps(user, DeleteUser, "delete", name=USER)
+@steps(user_group, DeleteUser, "delete", name=USER)
 def delete(deletion: DeleteUser, performer: Performs, *, yes: YesOption = False) -> Shown:
     """Delete a user and revoke the user's tokens. Jobs and the audit log keep the name."""
     name = deletion.name
@@ -194,7 +194,7 @@ def delete(deletion: DeleteUser, performer: Performs, *, yes: YesOption = False)
     return Shown({"deleted": name}, f"user {name} is deleted")
 
 
-@user.command()
+@user_group.command()
 def password(
     name: Annotated[str, argument("NAME", "The user's name.", completion.users)],
     no_password: NoPasswordOption = False,
@@ -215,7 +215,7 @@ def password(
     typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
 
 
-@command(user, MakeLink, "link", name=USER)
+@command(user_group, MakeLink, "link", name=USER)
 def print_link(link: PasswordLink) -> None:
     """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
     typer.echo(link.path)
@@ -230,7 +230,7 @@ def _owner(help_: str) -> Any:
 
 
 @steps(
-    token,
+    token_group,
     MakeToken,
     "make",
     others=False,
@@ -265,7 +265,7 @@ def make(
 
 
 list_command(
-    token,
+    token_group,
     ListTokens,
     "list",
     "List the tokens with their rights, their state and when each was last used, machine tokens first.",
@@ -281,7 +281,7 @@ list_command(
 )
 
 
-@token.command()
+@token_group.command()
 def revoke(
     name: Annotated[str, argument("NAME", "The token's name.")],
     user: Annotated[

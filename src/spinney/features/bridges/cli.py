@@ -12,7 +12,7 @@ from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, ar
 from spinney.terminal.connection import open_commands
 
 app = typer.Typer()
-bridge = command_group(app, "bridge")
+group = command_group(app, "bridge")
 
 
 @app.command()
@@ -50,7 +50,7 @@ def bridges(
     )
 
 
-@bridge.command(context_settings={"allow_interspersed_args": False})
+@group.command(context_settings={"allow_interspersed_args": False})
 def check(
     system: Annotated[
         str,

@@ -5,10 +5,10 @@ a hold on each job; with one of ``--queue``, ``--type``, … they lay or lift a 
 covers later jobs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -154,18 +154,21 @@ def hold(
 @command(app, ListHolds, "holds")
 def print_holds(holds: Items[Hold], query: ListHolds, *, json: JsonOption = False) -> None:
     """List the active holds, the oldest first."""
-    columns: dict[str, Callable[[Hold], Any]] = {
-        "HOLD": lambda hold: hold.id,
-        "ON": lambda hold: scope_text(hold.scope, hold.name),
-        "BY": lambda hold: hold.by,
-        "SINCE": lambda hold: display.format_time(hold.since_us),
-        "UNTIL": lambda hold: display.format_time(hold.until_us),
-        "REASON": lambda hold: hold.reason,
-    }
-    empty = "there are no holds; 'spinney list --state held' shows jobs that their own stages hold"
-    if query.released:
-        empty = "all jobs of the holds that were released go on"
-    display.print_list(holds.items, columns, json=json, empty=empty)
+    display.print_list(
+        holds.items,
+        {
+            "HOLD": lambda hold: hold.id,
+            "ON": lambda hold: scope_text(hold.scope, hold.name),
+            "BY": lambda hold: hold.by,
+            "SINCE": lambda hold: display.format_time(hold.since_us),
+            "UNTIL": lambda hold: display.format_time(hold.until_us),
+            "REASON": lambda hold: hold.reason,
+        },
+        json=json,
+        empty="all jobs of the holds that were released go on"
+        if query.released
+        else "there are no holds; 'spinney list --state held' shows jobs that their own stages hold",
+    )
 
 
 @app.command()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 NAME = argument("NAME", complete=completion.inboxes)
 
 app = typer.Typer()
-inbox = command_group(app, "inbox")
+group = command_group(app, "inbox")
 
 
 def _state(inbox: Inbox, *, is_new: bool = False) -> str:
@@ -60,7 +60,7 @@ def _state(inbox: Inbox, *, is_new: bool = False) -> str:
 
 
 @steps(
-    inbox,
+    group,
     PutInbox,
     "add",
     name=argument("NAME"),
@@ -92,7 +92,7 @@ def add(words: PutInbox, performer: Performs, *, jobs: TemplateOptions, store: S
 
 
 list_command(
-    inbox,
+    group,
     ListInboxes,
     "list",
     "List the inboxes, by name.",
@@ -107,7 +107,7 @@ list_command(
 
 
 @steps(
-    inbox,
+    group,
     ListArrivals,
     "show",
     others=False,
@@ -146,31 +146,31 @@ def show(query: ListArrivals, performer: Performs, *, json: JsonOption = False) 
         )
 
 
-@command(inbox, PauseInbox, "pause", name=NAME, paused=True)
+@command(group, PauseInbox, "pause", name=NAME, paused=True)
 def paused_text(inbox: Inbox) -> str:
     """Pause an inbox: it takes nothing until it is resumed."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 
 
-@command(inbox, PauseInbox, "resume", name=NAME, paused=False)
+@command(group, PauseInbox, "resume", name=NAME, paused=False)
 def resumed_text(inbox: Inbox) -> str:
     """Resume a paused inbox."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 
 
-@command(inbox, ScanInbox, "scan", name=NAME)
+@command(group, ScanInbox, "scan", name=NAME)
 def scanned_text(inbox: Inbox) -> str:
     """Take all files that are in an inbox now, without waiting until they have stopped changing."""
     return f"inbox {inbox.name}: {_state(inbox)}"
 
 
-@command(inbox, RemoveInbox, "remove", name=NAME)
+@command(group, RemoveInbox, "remove", name=NAME)
 def removed(_: None, removal: RemoveInbox) -> Shown:
     """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""
     return Shown({"removed": removal.name}, f"inbox {removal.name} is removed")
 
 
-@inbox.command()
+@group.command()
 def upload(
     name: Annotated[str, argument("NAME", "The inbox's name.", completion.inboxes)],
     file: Annotated[Path, argument("FILE", "The file to upload.")],

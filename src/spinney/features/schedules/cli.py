@@ -36,7 +36,7 @@ COMING = 5
 NAME = argument("NAME", complete=completion.schedules)
 
 app = typer.Typer()
-schedule = command_group(app, "schedule")
+group = command_group(app, "schedule")
 
 
 def _when(schedule: Schedule) -> str:
@@ -78,7 +78,7 @@ def _utc(at_us: int) -> str:
 
 
 @steps(
-    schedule,
+    group,
     PutSchedule,
     "add",
     name=argument("NAME"),
@@ -109,7 +109,7 @@ def add(words: PutSchedule, performer: Performs, *, jobs: TemplateOptions, store
 
 
 list_command(
-    schedule,
+    group,
     ListSchedules,
     "list",
     "List the schedules, by name.",
@@ -126,7 +126,7 @@ list_command(
 
 
 @steps(
-    schedule,
+    group,
     ListScheduleRuns,
     "show",
     name=NAME,
@@ -169,7 +169,7 @@ def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = Fal
 
 
 @command(
-    schedule,
+    group,
     PauseSchedule,
     "pause",
     name=argument("NAME", complete=completion.active_schedules),
@@ -181,7 +181,7 @@ def paused_text(schedule: Schedule) -> str:
 
 
 @command(
-    schedule,
+    group,
     PauseSchedule,
     "resume",
     name=argument("NAME", complete=completion.paused_schedules),
@@ -192,7 +192,7 @@ def resumed_text(schedule: Schedule) -> str:
     return f"schedule {schedule.name} {_next(schedule)}"
 
 
-@steps(schedule, DropSchedule, "drop", name=NAME)
+@steps(group, DropSchedule, "drop", name=NAME)
 def drop(dropping: DropSchedule, performer: Performs) -> Shown:
     """Delete a schedule; the jobs that it submitted stay."""
     # Read from the list, which leaves out a schedule that cannot be read; ShowSchedule would refuse to
@@ -206,7 +206,7 @@ def drop(dropping: DropSchedule, performer: Performs) -> Shown:
     )
 
 
-@command(schedule, RunSchedule, "run", name=NAME)
+@command(group, RunSchedule, "run", name=NAME)
 def run(created: CreatedJob, run: RunSchedule) -> Shown:
     """Submit one job of a schedule now, besides its times, and print its number."""
     return Shown({"schedule": run.name, "job": created.id}, f"{created.id}")

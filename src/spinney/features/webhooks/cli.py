@@ -59,10 +59,10 @@ REPORTED = {
 """The options that say what a webhook reports."""
 
 app = typer.Typer()
-webhook = command_group(app, "webhook")
+group = command_group(app, "webhook")
 
 
-@steps(webhook, AddWebhook, "add", name=argument("NAME"), url=argument("URL"), **REPORTED)
+@steps(group, AddWebhook, "add", name=argument("NAME"), url=argument("URL"), **REPORTED)
 def add(new: AddWebhook, performer: Performs, *, json: JsonOption = False) -> None:
     """Create a webhook, which reports settled jobs to a URL. Prints its signing secret, which is shown only once."""
     unlimited = {limit: None for limit in LIMITS if getattr(new, limit) == ANY}
@@ -93,7 +93,7 @@ def _state(webhook: Webhook) -> str:
 
 
 list_command(
-    webhook,
+    group,
     ListWebhooks,
     "list",
     "List the webhooks, by name.",
@@ -108,7 +108,7 @@ list_command(
 )
 
 
-@command(webhook, ShowWebhook, "show", name=NAME)
+@command(group, ShowWebhook, "show", name=NAME)
 def facts(webhook: Webhook) -> Facts:
     """Show a webhook, without its secret."""
     within = [*(webhook.within.collections or ()), *(webhook.within.queues or ())]
@@ -123,7 +123,7 @@ def facts(webhook: Webhook) -> Facts:
     ]
 
 
-@steps(webhook, ChangeWebhook, "set", name=NAME, url=option(metavar="URL"), paused=None, **REPORTED)
+@steps(group, ChangeWebhook, "set", others=False, name=NAME, url=option(metavar="URL"), **REPORTED)
 def change(words: ChangeWebhook, performer: Performs) -> Shown:
     """Change a webhook. Pending deliveries are sent to the new URL."""
     fields: dict[str, Any] = {
@@ -135,7 +135,7 @@ def change(words: ChangeWebhook, performer: Performs) -> Shown:
     return Shown(changed, facts(changed))
 
 
-@command(webhook, RotateWebhook, "rotate", name=NAME)
+@command(group, RotateWebhook, "rotate", name=NAME)
 def print_secret(rotated: WebhookWithSecret, *, json: JsonOption = False) -> None:
     """Replace a webhook's signing secret and print the new one, which is shown only once."""
     if json:
@@ -145,25 +145,25 @@ def print_secret(rotated: WebhookWithSecret, *, json: JsonOption = False) -> Non
     typer.echo(rotated.secret)
 
 
-@command(webhook, PingWebhook, "test", name=NAME)
+@command(group, PingWebhook, "test", name=NAME)
 def pinged_text(delivery: Delivery) -> str:
     """Send a test event; 'webhook deliveries' shows its result."""
     return f"delivery {delivery.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
 
 
-@command(webhook, ChangeWebhook, "pause", others=False, name=NAME, paused=True)
+@command(group, ChangeWebhook, "pause", others=False, name=NAME, paused=True)
 def paused_text(webhook: Webhook) -> str:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
     return f"webhook {webhook.name} is paused; 'spinney webhook resume {webhook.name}' lets it go on"
 
 
-@command(webhook, ChangeWebhook, "resume", others=False, name=NAME, paused=False)
+@command(group, ChangeWebhook, "resume", others=False, name=NAME, paused=False)
 def resumed_text(webhook: Webhook) -> str:
     """Resume a paused webhook and send its pending deliveries."""
     return f"webhook {webhook.name} goes on"
 
 
-@steps(webhook, RemoveWebhook, "remove", name=NAME)
+@steps(group, RemoveWebhook, "remove", name=NAME)
 def remove(removal: RemoveWebhook, performer: Performs, *, yes: YesOption = False) -> Shown:
     """Delete a webhook with all its deliveries."""
     name = removal.name
@@ -174,7 +174,7 @@ def remove(removal: RemoveWebhook, performer: Performs, *, yes: YesOption = Fals
 
 
 list_command(
-    webhook,
+    group,
     ListDeliveries,
     "deliveries",
     "List a webhook's deliveries, the newest first, with attempts, last response and next attempt.",
@@ -195,13 +195,13 @@ list_command(
 )
 
 
-@command(webhook, RetryDelivery, "retry", delivery=argument("DELIVERY"))
+@command(group, RetryDelivery, "retry", delivery=argument("DELIVERY"))
 def retried_text(delivery: Delivery) -> str:
     """Send a delivery again, whatever its result; it keeps its id."""
     return f"delivery {delivery.delivery} is due; a running server sends it, or 'spinney webhook deliver'"
 
 
-@webhook.command()
+@group.command()
 def deliver(
     private: Annotated[bool, typer.Option("--private", help="Also allow URLs of private addresses.")] = False,
     json: JsonOption = False,
