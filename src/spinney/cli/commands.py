@@ -33,15 +33,9 @@ class LazyCommands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        # What help and the hint at a misspelt name need; ``get_command`` returns the commands themselves.
+        # What help, completion and the hint at a misspelt name need; ``get_command`` returns the commands themselves.
+        # Those of packages are not among them, so that listing imports no package.
         self.commands = {name: TyperCommand(name, help=summary) for name, summary in SUMMARIES.items()}
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of Spinney's own commands, in the order of the headings.
-
-        The commands of packages are not among them, so that listing imports no package.
-        """
-        return [*SUMMARIES]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name, or None where there is none; its module is imported.
