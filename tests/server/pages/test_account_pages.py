@@ -360,6 +360,8 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
         False,
         None,
     )
+    refused = client.post("/webhooks/archive/remove", data={"reason": "x" * 3000}, headers=HTML)
+    assert refused.headers["location"] == "/webhooks/archive"
     assert "is deleted" in post(client, "/webhooks/archive/remove")
     get(client, "/webhooks/archive", 404)
 

@@ -66,6 +66,8 @@ def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: 
     assert f'href="/jobs/{job}"' in get(world, "/schedules")
     assert post(world, "/schedules/nightly/run").status_code == 303  # refused: its last job is open
     assert world.site.ids() == [job]
+    refused = post(world, "/schedules/nightly/drop", reason="x" * 3000)
+    assert refused.headers["location"] == "/schedules/nightly"
     assert post(world, "/schedules/nightly/drop", reason="not needed").headers["location"] == "/schedules"
     assert not control.queries.schedules()
     assert "No schedules yet" in get(world, "/schedules")

@@ -85,16 +85,6 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     return redirect(_path(name), done=f"The rights of {name} are changed")
 
 
-@router.post(f"{USERS}/{{name}}/delete")
-async def delete(context: Authenticated, name: str, form: Form) -> Response:
-    """Delete a user, and lead to the list; when that is refused, back to the user."""
-    try:
-        await context.run(lambda control: control.do(DeleteUser(name=name, reason=form.maybe("reason"))))
-    except FORM_ERRORS as error:
-        return redirect(_path(name), refused=sentence(error))
-    return redirect(USERS, done=f"{name} is deleted with all tokens")
-
-
 @router.post(f"{USERS}/{{name}}/link")
 async def make_link(request: Request, context: Authenticated, name: str) -> Response:
     """Show a link that sets a password once, within a day."""
@@ -192,4 +182,12 @@ add_action(
     lambda name, form: EndSessions(name=name, reason=form.maybe("reason")),
     lambda name, result: f"{counted(result.ended, 'session')} of {name} ended",
     back=_path,
+)
+add_action(
+    router,
+    f"{USERS}/{{name}}/delete",
+    lambda name, form: DeleteUser(name=name, reason=form.maybe("reason")),
+    "{name} is deleted with all tokens",
+    back=_path,
+    done_at=USERS,
 )

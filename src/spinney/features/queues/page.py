@@ -36,7 +36,6 @@ from spinney.web.pages.forms import (
     page_or_part,
     read_coalesced,
     run_and_redirect,
-    sentence,
 )
 from spinney.web.pages.page_responses import redirect, segment
 from spinney.web.request_context import Authenticated, RequestContext
@@ -138,16 +137,6 @@ async def set_pinned(context: Authenticated, name: str, form: Form) -> Response:
 async def set_barred(context: Authenticated, name: str, form: Form) -> Response:
     """Bar the names that were added to the list, and unbar those that were removed."""
     return await _set_nodes(context, name, form, "bar", "unbar")
-
-
-@router.post(f"{QUEUES}/{{name}}/delete")
-async def delete(context: Authenticated, name: str, form: Form) -> Response:
-    """Delete the settings of a queue; when that is refused, redirect to its page with the reason."""
-    try:
-        await context.run(lambda control: control.do(DeleteQueue(name=name, reason=form.maybe("reason"))))
-    except FORM_ERRORS as error:
-        return redirect(_path(name), refused=sentence(error))
-    return redirect(QUEUES, done=f"Queue {name} is deleted; an application that declares it creates it again")
 
 
 def notes(info: QueueInfo) -> Iterator[str]:
@@ -299,4 +288,10 @@ _add_action(
     f"{QUEUES}/{{name}}/declared",
     lambda name, form: ChangeQueue(name=name, declared=[*form.all("field")], reason=form.maybe("reason")),
     "Queue {name} is reset to what is declared",
+)
+_add_action(
+    f"{QUEUES}/{{name}}/delete",
+    lambda name, form: DeleteQueue(name=name, reason=form.maybe("reason")),
+    "Queue {name} is deleted; an application that declares it creates it again",
+    done_at=QUEUES,
 )

@@ -125,16 +125,17 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
 
 @router.post("/schedules/{name}/{verb}")
 async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Response:
-    """Do an action on a schedule, and redirect to the page where the button was; after ``drop`` to the
-    list."""
+    """Do an action on a schedule, and redirect to the page where the button was; to the list when the schedule is
+    deleted."""
     if verb not in _VERBS:
         raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
     back = "/schedules" if form.text("back") == "list" else f"/schedules/{segment(name)}"
     return await run_and_redirect(
         context,
-        "/schedules" if verb == "drop" else back,
+        back,
         lambda control: _done(control, verb, name, form.maybe("reason")),
         str,
+        done_at="/schedules" if verb == "drop" else None,
     )
 
 

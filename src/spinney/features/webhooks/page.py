@@ -111,7 +111,7 @@ async def rotate(request: Request, context: Authenticated, name: str, form: Form
             lambda control: control.do(RotateWebhook(name=name, reason=form.maybe("reason")))
         )
     except FORM_ERRORS as error:
-        return redirect(WEBHOOKS, refused=sentence(error))
+        return redirect(_path(name), refused=sentence(error))
     return _secret_page(request, context, rotated)
 
 
@@ -280,6 +280,6 @@ _add_action(
     f"{WEBHOOKS}/{{name}}/remove",
     lambda name, form: RemoveWebhook(name=name, reason=form.maybe("reason")),
     "Webhook {name} is deleted",
-    back=WEBHOOKS,
+    done_at=WEBHOOKS,
     long=True,
 )

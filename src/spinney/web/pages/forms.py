@@ -160,19 +160,21 @@ async def run_and_redirect(
     call: Callable[[Control], T],
     done: Callable[[T], str] | str,
     *,
+    done_at: str | None = None,
     long: bool = False,
     then: Callable[[Control], object] | None = None,
 ) -> Response:
     """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence,
-    or what makes it of the result. ``long``: the call may take more than some 100 ms. ``then`` runs after the
-    response, unless the call was refused.
+    or what makes it of the result. ``done_at``: the page on which it is shown instead, such as the list after a
+    deletion. ``long``: the call may take more than some 100 ms. ``then`` runs after the response, unless the call was
+    refused.
 
     Raises what ``call`` raises, except ``FORM_ERRORS``."""
     try:
         result = await context.run(call, long=long)
     except FORM_ERRORS as error:
         return redirect(back, refused=sentence(error))
-    answer = redirect(back, done=done if isinstance(done, str) else done(result))
+    answer = redirect(done_at or back, done=done if isinstance(done, str) else done(result))
     if then is not None:
         answer.background = BackgroundTask(context.run, then, long=True)
     return answer
@@ -185,13 +187,15 @@ def add_action(
     done: Callable[[str, T], str] | str,
     *,
     back: Callable[[str], str] | str,
+    done_at: str | None = None,
     long: bool = False,
 ) -> None:
     """Add the route of a button: it performs a command on the object that ``{name}`` in ``path`` names, and leads back
     to a page that says what happened.
 
     ``command`` makes the command of that name and the form's fields; ``done`` the sentence that is shown, with the
-    command's result; ``back`` the path of the next page. ``long``: the command may take long.
+    command's result; ``back`` the path of the next page, ``done_at`` that after success, if it is another. ``long``:
+    the command may take long.
     """
 
     async def action(context: Authenticated, name: str, form: Form) -> Response:
@@ -200,6 +204,7 @@ def add_action(
             back if isinstance(back, str) else back(name),
             lambda control: control.do(command(name, form)),
             (lambda result: done(name, result)) if callable(done) else done.replace("{name}", name),
+            done_at=done_at,
             long=long,
         )
 
