@@ -14,6 +14,7 @@ from spinney.features.bulk import verb_forms as verbs
 from spinney.features.holds.commands import LayHold
 from spinney.model.access import Role
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
+from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.server import pages as ui
@@ -558,3 +559,13 @@ def test_given_a_job_that_waits_for_others_then_the_sentence_links_to_the_first_
     explained = text[text.index('class="explained"') :].partition("</p>")[0]
     assert f'the first of them <a class="id" href="/jobs/{child}">#{child}</a>' in explained
     assert explained.count(f"/jobs/{child}") == 1
+
+
+def test_given_a_job_that_needs_several_then_its_sentence_links_to_each_of_them(world: World) -> None:
+    needs = tuple(world.submit("three") for _ in range(2))
+    waiting = world.store.submit([Submission(type="three", params=("{}",), needs=needs)], now_us=1).ids[0]
+
+    text = get(world.client("viewer"), f"/jobs/{waiting}")
+
+    explained = text[text.index('class="explained"') :].partition("</p>")[0]
+    assert re.findall(r'href="/jobs/(\d+)"', explained) == [str(need) for need in needs]

@@ -154,13 +154,15 @@ def _needs(job_id: int, facts: Facts) -> Words:
     command = f"spinney explain {needs[0]}" if needs else None
     if facts.get("others"):
         others = (
-            f"job {', '.join(map(str, needs))} and others" if needs else "jobs that have not completed yet"
+            f"{', '.join(f'job {need}' for need in needs)} and others"
+            if needs
+            else "jobs that have not completed yet"
         )
         return f"it needs {others}", command
     if not needs:
         return "all jobs that it needs have settled; it goes on in a moment", None
-    named = ", ".join(f"{need} ({state})" for need, state in zip(needs, facts["states"], strict=False))
-    return f"it needs job {named}{' and more' if len(needs) > NAMED else ''}", command
+    named = ", ".join(f"job {need} ({state})" for need, state in zip(needs, facts["states"], strict=False))
+    return f"it needs {named}{' and more' if len(needs) > NAMED else ''}", command
 
 
 def _children(job_id: int, facts: Facts) -> Words:
