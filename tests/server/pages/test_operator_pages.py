@@ -180,6 +180,11 @@ def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_d
     assert 'value="7"' in again.text
     assert "data-topics" not in again.text  # the next change would replace the form
 
+    post(client, "/queues", name="fair", sharing="quota")
+    assert "first in, first out" in get(client, "/queues")
+    assert "a quota for each share" in get(client, "/queues")
+    assert "no share takes all slots" in get(client, "/queues/fair")
+
     assert refused(client, "/queues/new/delete") == 403
     assert "is deleted" in post(world.client("admin"), "/queues/new/delete", reason="done")
     get(client, "/queues/new", 404)
