@@ -1,6 +1,13 @@
 import traceback
+from dataclasses import replace
 
-from spinney.web.pages.tracebacks import pieces
+import pytest
+
+from server.pages.sample_jobs import attempt
+from spinney.model.outcomes import Outcome
+from spinney.web.pages.tracebacks import MESSAGE_MAX, failure_text, pieces
+
+TRACE = 'Traceback (most recent call last):\n  File "/srv/jobs.py", line 3, in work\n    check()\n'
 
 
 def test_given_a_real_traceback_with_a_cause_then_each_exception_has_its_frames() -> None:
@@ -50,3 +57,41 @@ def test_given_text_that_is_no_traceback_then_nothing_of_it_is_lost() -> None:
         'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n... 9 characters cut ...\nEnd'
     )
     assert cut[0].text == "... 9 characters cut ...\nEnd"
+
+
+LONG = "no profile " * MESSAGE_MAX
+
+
+@pytest.mark.parametrize(
+    ("message", "trace", "shown", "last"),
+    [
+        ("no profile", f"{TRACE}ValueError: no profile", "no profile", ""),
+        ("two\nlines", f"{TRACE}ValueError: two\nlines", "two\nlines", ""),
+        (
+            "no profile",
+            f"{TRACE}ValueError: no profile\na note",
+            "no profile",
+            "ValueError: no profile\na note",
+        ),
+        (
+            LONG,
+            f"{TRACE}ValueError: {LONG}",
+            f"{LONG[: MESSAGE_MAX - 1].rstrip()}…",
+            f"ValueError: {LONG}".rstrip(),
+        ),
+        ("no profile", "error: no profile", "no profile", "error: no profile"),
+        (LONG, "", LONG, None),
+        (None, f"{TRACE}ValueError", "it failed", "ValueError"),
+    ],
+)
+def test_given_a_failure_then_what_its_message_says_is_not_said_again(
+    message: str | None, trace: str, shown: str, last: str | None
+) -> None:
+    failure = replace(
+        attempt("work", Outcome.ERROR), message="it failed", error={"message": message, "traceback": trace}
+    )
+
+    text, parts = failure_text(failure)
+
+    assert text == shown
+    assert (parts[-1].text if parts else None) == last

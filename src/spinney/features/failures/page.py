@@ -20,7 +20,7 @@ from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import State
 from spinney.web.pages.filters import FINGERPRINT
 from spinney.web.pages.forms import page_or_part, read_coalesced
-from spinney.web.pages.tracebacks import Piece, pieces
+from spinney.web.pages.tracebacks import Piece, failure_text
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -45,8 +45,10 @@ class FailureView:
     """The newest jobs that are failed with it."""
     sample: Attempt | None
     """The last attempt with an error of the newest of these jobs; None: it has none any more."""
+    message: str
+    """The message of that attempt."""
     pieces: Sequence[Piece]
-    """The traceback of that attempt, in pieces of the application's lines and of others."""
+    """Its traceback, in pieces of the application's lines and of others."""
     canary: Sequence[int]
     """The oldest of the jobs, which are retried first; empty: there are too few jobs for a canary."""
 
@@ -106,11 +108,16 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
     failed_jobs = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
     jobs = look.jobs(failed_jobs, limit=NEWEST, newest=True)
     sample = _sample(look.attempts(jobs[0].id)) if jobs else None
-    text = str((sample.error or {}).get("traceback") or "") if sample else ""
+    message, pieces = failure_text(sample) if sample else ("", [])
     # A retry takes only what still counts for its parent.
     oldest = look.jobs(replace(failed_jobs, superseded=False), limit=CANARY) if group.jobs > CANARY else ()
     return mark, FailureView(
-        failure=group, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
+        failure=group,
+        jobs=jobs,
+        sample=sample,
+        message=message,
+        pieces=pieces,
+        canary=[job.id for job in oldest],
     )
 
 

@@ -35,7 +35,7 @@ from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
 from spinney.web.pages.text_formats import cut
 from spinney.web.pages.timelines import Timeline, of_job
-from spinney.web.pages.tracebacks import Piece, pieces
+from spinney.web.pages.tracebacks import Piece, failure_text
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -84,6 +84,8 @@ class JobView:
     """Whether the failure is that of an earlier attempt than the one of which picture and output speak."""
     failed_program: bool
     """Whether ``failure`` is of a stage that runs a program, which keeps frames only if it does so itself."""
+    message: str
+    """The message of ``failure``."""
     pieces: Sequence[Piece]
     """The traceback of ``failure``, in lines of the application and of others."""
     data: Mapping[str, Any]
@@ -254,6 +256,7 @@ def read(control: Control, job_id: int) -> JobView:
     children = {str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n}
     sentence = _pieces(_of_all_children(explanation.sentence, children))
     because = _because(explanation)
+    message, pieces = failure_text(failure) if failure else ("", [])
     return JobView(
         job=shown_job,
         spec=spec,
@@ -269,7 +272,8 @@ def read(control: Control, job_id: int) -> JobView:
         and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED)
         and current(shown_job, attempts) != failure,
         failed_program=failure is not None and _runs_program(spec, failure.stage),
-        pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
+        message=message,
+        pieces=pieces,
         data=without_entries(data),
         products=products_of(data),
         summaries=summaries_of(data),

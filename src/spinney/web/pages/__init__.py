@@ -11,7 +11,7 @@
 ``timelines``          when something waited and ran, as bars
 ``charts``             small lines and bars as numbers for SVG
 ``time_charts``        charts over time as numbers for SVG
-``tracebacks``         a traceback as frames, so that a page can fold those of libraries
+``tracebacks``         the message and the traceback of a failure, as frames, so that a page can fold those of libraries
 ``text_formats``       numbers, times and sizes as people read them
 ``request_coalescer``  one answer for many requests of the same moment
 

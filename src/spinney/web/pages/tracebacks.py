@@ -1,4 +1,5 @@
-"""The text of a traceback as frames, so that a page can fold those of libraries.
+"""The message and the traceback of a failed attempt; the traceback as frames, so that a page can fold those of
+libraries.
 
 Failures are stored as text, since the exception itself lives in a worker that may be gone. The text is what
 ``traceback.format_exception`` writes; anything else, as of a program, is shown as it is."""
@@ -6,6 +7,9 @@ Failures are stored as text, since the exception itself lives in a worker that m
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from spinney.model.jobs import Attempt
+from spinney.web.pages.text_formats import cut
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _HEAD = "Traceback (most recent call last):"
@@ -20,6 +24,8 @@ _LIBRARY = (
 """The last two are Spinney's, where it runs from its sources; they call every stage."""
 FRAMES_MAX = 300
 """The most frames of one exception that are shown."""
+MESSAGE_MAX = 400
+"""Of a message that is longer only the beginning stands above its traceback, which has the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,21 @@ class Piece:
     frames: Sequence[Frame]
     text: str
     """The text behind the frames: type and message."""
+
+
+def failure_text(attempt: Attempt) -> tuple[str, list[Piece]]:
+    """Return the message of an attempt that ended with an error, and its traceback in pieces, without the type and
+    message of the exception where the whole message stands above."""
+    error = attempt.error or {}
+    message = str(error.get("message") or attempt.message or "")
+    parts = pieces(str(error.get("traceback") or ""))
+    if not parts:
+        return message, []
+    if len(message) > MESSAGE_MAX:
+        return cut(message, MESSAGE_MAX), parts
+    if parts[-1].frames and parts[-1].text.partition(": ")[2] == message:
+        parts[-1] = replace(parts[-1], text="")
+    return message, parts
 
 
 def pieces(text: str) -> list[Piece]:
