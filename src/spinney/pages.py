@@ -43,8 +43,9 @@ from starlette.responses import Response
 
 from spinney.model.values import names
 from spinney.web.api.json_routes import depends_on
+from spinney.web.media_types import wants_part
 from spinney.web.pages.forms import Form, FormFields, run_and_redirect, sentence
-from spinney.web.pages.page_responses import NavItem, page, part, redirect, wants_part, with_query
+from spinney.web.pages.page_responses import NavItem, page, part, redirect, with_query
 from spinney.web.request_context import Authenticated, RequestContext, require_context
 
 __all__ = [

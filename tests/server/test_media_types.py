@@ -3,7 +3,7 @@
 import pytest
 from fastapi import Request
 
-from spinney.web.media_types import preferred, prefers_page, takes_gzip
+from spinney.web.media_types import is_of_page, preferred, prefers_page, takes_gzip
 
 JSON, CSV = "application/json", "text/csv"
 
@@ -63,6 +63,23 @@ def test_given_no_header_then_the_first_is_preferred_and_of_two_headers_both_cou
 )
 def test_given_a_header_then_a_page_is_for_those_who_prefer_one(header: str, is_page: bool) -> None:
     assert prefers_page(request(header)) is is_page
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "value", "of_page"),
+    [
+        ("/jobs", b"accept", b"text/html", True),
+        ("/jobs", b"hx-request", b"true", True),
+        ("/jobs", b"accept", b"*/*", False),
+        ("/api/v1/jobs", b"accept", b"text/html", False),
+        ("/metrics", b"accept", b"text/html", False),
+    ],
+)
+def test_given_a_request_then_people_read_the_answers_of_pages_alone(
+    path: str, header: bytes, value: bytes, of_page: bool
+) -> None:
+    scope = {"type": "http", "server": ("host", 80), "scheme": "http", "path": path, "query_string": b""}
+    assert is_of_page(Request({**scope, "headers": [(header, value)]})) is of_page
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
 from spinney.web.api import examples
-from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, PREFIX, ApiRoute
+from spinney.web.api.json_routes import LINE_SCHEMA, PREFIX, ApiRoute
+from spinney.web.media_types import JSON, NDJSON
 from spinney.web.problems import Problem, documented
 from spinney.web.request_context import Authenticated
 

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.tracing import current, traceparents
+from spinney.web.media_types import EVENT_STREAM
 from spinney.web.request_spans import Span, Spans
 from spinney.web.settings import ServerSettings
 
@@ -23,7 +24,6 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 _OTHER = "(none)"
 """In place of a route where none was found."""
 _TRACE_HEADER = traceparents.HEADER.encode()
-_STREAMS = ("text/event-stream",)
 
 
 class Requests:
@@ -83,7 +83,7 @@ class RequestMetrics:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 kind = dict(message["headers"]).get(b"content-type", b"").decode("latin-1")
-                streams = kind.startswith(_STREAMS)
+                streams = kind.startswith(EVENT_STREAM)
             await send(message)
 
         with self._spans(scope["method"], scope["headers"]) as span:

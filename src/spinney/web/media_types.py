@@ -1,10 +1,17 @@
-"""Which form of an answer a client prefers, by ``Accept`` and ``Accept-Encoding`` (RFC 9110, section 12.5)."""
+"""Which form of an answer a client prefers, by ``Accept`` and ``Accept-Encoding`` (RFC 9110, section 12.5), and whether
+a person reads it."""
 
 from collections.abc import Sequence
 
 from fastapi import Request
 
+EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+PROBLEM = "application/problem+json"
+_NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
+"""How the addresses begin that only programs use."""
 
 
 def preferred(request: Request, offered: Sequence[str]) -> str:
@@ -21,7 +28,18 @@ def preferred(request: Request, offered: Sequence[str]) -> str:
 
 def prefers_page(request: Request) -> bool:
     """Return whether the client of the request would rather have a page than JSON, as browsers do."""
-    return preferred(request, ("application/json", "application/problem+json", HTML)) == HTML
+    return preferred(request, (JSON, PROBLEM, HTML)) == HTML
+
+
+def wants_part(request: Request) -> bool:
+    """Return whether the page's script made the request, which wants only the live part."""
+    return request.headers.get("hx-request") == "true"
+
+
+def is_of_page(request: Request) -> bool:
+    """Return whether the request is that of a page: from a browser or the page's script, and for none of the addresses
+    that only programs use."""
+    return not request.url.path.startswith(_NO_PAGES) and (prefers_page(request) or wants_part(request))
 
 
 def takes_gzip(request: Request) -> bool:

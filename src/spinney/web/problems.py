@@ -43,11 +43,10 @@ from spinney.model.errors import (
 )
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.texts import plain_number_words
-from spinney.web.media_types import prefers_page
+from spinney.web.media_types import PROBLEM, is_of_page
 
 log = logging.getLogger(__name__)
 
-MEDIA_TYPE = "application/problem+json"
 _ROOM = "ask who runs it to make room there, then send the request again"
 _NOTHING_THERE = "there is nothing at this address"
 STORE_REPLACED = "The store was replaced"
@@ -143,7 +142,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "description": _BY_STATUS[status][1],
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
         for status in sorted({400, 401, 403, 414, 422, 429, 503, *statuses})
     }
@@ -206,7 +205,7 @@ def problem(
         errors=errors,
     )
     content = orjson.dumps(document.model_dump(exclude_none=True))
-    return Response(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+    return Response(content, status, headers=dict(headers or {}), media_type=PROBLEM)
 
 
 def of_status(status: int, detail: str, *, instance: str | None = None, **more: Any) -> Response:
@@ -252,7 +251,7 @@ def add_to(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        of_page = _of_page(request)
+        of_page = is_of_page(request)
         if of_page and any(e["loc"][0] == "path" for e in error.errors()):  # as of an unknown address
             return of_status(404, _NOTHING_THERE, instance=request.url.path)
         # A field that is not there comes first: it may be the one that is missing, with a typing error.
@@ -320,12 +319,7 @@ def _with_hint(request: Request, status: int, detail: str) -> str:
         404: (_NOTHING_THERE, "lists what there is"),
         405: ("this method is not for this address", "lists those that are"),
     }.get(status, (detail, ""))
-    return sentence if _of_page(request) or not hint else f"{sentence}; /api/v1/openapi.json {hint}"
-
-
-def _of_page(request: Request) -> bool:
-    """Return whether somebody reads the answer in a browser."""
-    return not request.url.path.startswith("/api/") and prefers_page(request)
+    return sentence if is_of_page(request) or not hint else f"{sentence}; /api/v1/openapi.json {hint}"
 
 
 def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:

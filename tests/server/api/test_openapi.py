@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from spinney.server import api
 from spinney.server.openapi import document
-from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, PREFIX
+from spinney.web.api.json_routes import LINE_SCHEMA, PREFIX
+from spinney.web.media_types import JSON, NDJSON
 
 ROOT = Path(__file__).parents[3]
 GENERATOR = Path(sys.prefix) / "openapi-client" / "bin" / "openapi-python-client"

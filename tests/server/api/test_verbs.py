@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spinney.model.jobs import Filter
-from spinney.web.api.json_routes import NDJSON
+from spinney.web.media_types import NDJSON
 
 from ..conftest import World
 

@@ -31,8 +31,9 @@ from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
+from spinney.web.media_types import wants_part
 from spinney.web.pages.forms import Form, FormFields, page_or_part
-from spinney.web.pages.page_responses import part, redirect, wants_part, with_query
+from spinney.web.pages.page_responses import part, redirect, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)

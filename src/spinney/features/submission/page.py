@@ -37,8 +37,9 @@ from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.identity.forms import HEADER
+from spinney.web.media_types import wants_part
 from spinney.web.pages import options_form, param_fields
-from spinney.web.pages.page_responses import page, part, redirect, wants_part
+from spinney.web.pages.page_responses import page, part, redirect
 from spinney.web.pages.param_fields import PREFIX, Kind
 from spinney.web.problems import kind
 from spinney.web.request_context import Authenticated, RequestContext, now_us

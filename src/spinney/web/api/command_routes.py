@@ -18,8 +18,8 @@ from spinney.commands import Command, csv_lines
 from spinney.commands.csv_lines import CSV
 from spinney.web.api import csv_lists
 from spinney.web.api.command_progress import CommandRun
-from spinney.web.api.json_routes import JSON, NDJSON, respond, routes
-from spinney.web.media_types import preferred
+from spinney.web.api.json_routes import respond, routes
+from spinney.web.media_types import JSON, NDJSON, preferred
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON
+from spinney.web.api.json_routes import LINE_SCHEMA
+from spinney.web.media_types import JSON, NDJSON
 
 Schema = Mapping[str, Any]
 

@@ -22,6 +22,7 @@ from starlette.responses import Response
 
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.plain_json import plain
+from spinney.web.media_types import JSON
 from spinney.web.problems import Unidentified, documented
 from spinney.web.request_context import optional_context, require_context
 
@@ -33,8 +34,6 @@ DEPTH_MAX = 64
 """The maximum depth of nested objects and arrays in a request."""
 _SHORT_BYTES = 64 << 10
 """A body of this length is read in the event loop: it takes 0.1 to 0.6 ms, and 8 of many empty lists."""
-JSON = "application/json"
-NDJSON = "application/x-ndjson"
 LINE_SCHEMA = "x-itemSchema"
 """Has the schema of one line in that of JSON lines. OpenAPI 3.2 calls it ``itemSchema``; this document is 3.1."""
 

@@ -11,8 +11,9 @@ from spinney.model.errors import UsageError
 from spinney.web.api.json_routes import routes
 from spinney.web.events.feed import Feed
 from spinney.web.events.history import History
-from spinney.web.events.streaming import MEDIA_TYPE, Stream
+from spinney.web.events.streaming import Stream
 from spinney.web.events.topics import TOPICS_MAX, topic
+from spinney.web.media_types import EVENT_STREAM
 from spinney.web.quotas import acquire_quota, quota_stack
 from spinney.web.request_context import Authenticated
 
@@ -38,7 +39,7 @@ def add_to(app: FastAPI) -> None:
     responses={
         200: {
             "description": "Server-sent events, each a topic's new state.",
-            "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+            "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
         }
     },
 )
@@ -73,4 +74,4 @@ async def events(
     stream = Stream(request.app.state.feed, watched, context, last=last_event_id)
     quota_stack(request).callback(stream.leave)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream.messages(), media_type=MEDIA_TYPE, headers=headers)
+    return StreamingResponse(stream.messages(), media_type=EVENT_STREAM, headers=headers)

@@ -21,7 +21,6 @@ BEAT_S = 15.0
 """The longest time without data, in seconds, so that either end notices when the other has gone."""
 RETRY_MS = 1_000
 """How many milliseconds a browser waits before it reconnects."""
-MEDIA_TYPE = "text/event-stream"
 END = "end"
 """The event that ends a stream whose watcher may watch no more. No topic is called so."""
 _BEAT = b": beat\n\n"

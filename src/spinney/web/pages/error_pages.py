@@ -13,14 +13,13 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.web.media_types import prefers_page
-from spinney.web.pages.page_responses import NAV_ITEMS, page, redirect, wants_part
-from spinney.web.problems import MEDIA_TYPE, STORE_REPLACED
+from spinney.web.media_types import PROBLEM, is_of_page, wants_part
+from spinney.web.pages.page_responses import NAV_ITEMS, page, redirect
+from spinney.web.problems import STORE_REPLACED
 from spinney.web.request_context import Principal
 
 SIGN_IN = "/sign-in"
 _NOT_DONE = "You were signed out, so nothing was done; sign in, and send the form again"
-_NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 _BACK = {
     404: ("It may have been deleted, or you may not see it.", "/jobs", "Show jobs"),
     403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
@@ -50,7 +49,7 @@ def _for_readers(handler: Handler) -> Handler:
     async def answer(request: Request, error: Exception) -> Response:
         result = handler(request, error)
         plain = await result if isawaitable(result) else result
-        if not _is_page(request) or plain.media_type != MEDIA_TYPE:
+        if not is_of_page(request) or plain.media_type != PROBLEM:
             return plain
         if plain.status_code == 401:
             return _to_sign_in(request)
@@ -63,12 +62,6 @@ def _for_readers(handler: Handler) -> Handler:
         return await _page(request, plain)
 
     return answer
-
-
-def _is_page(request: Request) -> bool:
-    """Return whether the request is that of a page: from a browser or the page's script, and for none of the
-    addresses that only programs use."""
-    return not request.url.path.startswith(_NO_PAGES) and (prefers_page(request) or wants_part(request))
 
 
 def _to_sign_in(request: Request) -> Response:

@@ -18,7 +18,8 @@ from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
-from spinney.web.pages.page_responses import page, part, redirect, wants_part
+from spinney.web.media_types import wants_part
+from spinney.web.pages.page_responses import page, part, redirect
 from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 

@@ -192,11 +192,6 @@ def redirect(path: str, *, done: str | None = None, refused: str | None = None) 
     return answer
 
 
-def wants_part(request: Request) -> bool:
-    """Return whether the page's script made the request, which wants only the live part."""
-    return request.headers.get("hx-request") == "true"
-
-
 def segment(text: str) -> str:
     """Return a name as a segment of a path, percent-encoded."""
     return quote(text, safe="")
