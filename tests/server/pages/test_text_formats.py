@@ -112,8 +112,9 @@ def test_given_a_long_text_then_it_is_cut_on_one_line() -> None:
         ),
         ("Mozilla/5.0 Firefox/145.0", "Firefox"),
         ("curl/8.14.1", "curl/8.14.1"),
-        ("", ""),
+        ("", "unknown browser"),
+        (None, "unknown browser"),
     ],
 )
-def test_given_a_user_agent_then_the_browser_is_named_as_people_name_it(agent: str, name: str) -> None:
+def test_given_a_user_agent_then_the_browser_is_named_as_people_name_it(agent: str | None, name: str) -> None:
     assert text_formats.browser(agent) == name

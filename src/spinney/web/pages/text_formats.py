@@ -160,9 +160,11 @@ _SYSTEMS = {
 """Systems by their words in a User-Agent, in the same way."""
 
 
-def browser(agent: str) -> str:
+def browser(agent: str | None) -> str:
     """Return the browser of a User-Agent as people name it, such as ``Firefox on Windows``; of any other program the
-    text itself."""
+    text itself, and ``unknown browser`` without one."""
+    if not agent:
+        return "unknown browser"
     name = next((name for word, name in _BROWSERS.items() if f"{word}/" in agent), None)
     system = next((name for word, name in _SYSTEMS.items() if word in agent), None)
     return agent if name is None else f"{name} on {system}" if system else name
