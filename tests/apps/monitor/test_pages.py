@@ -111,6 +111,8 @@ def test_entity_service_and_tasks_have_pages(world: World) -> None:
     assert "&lt;b&gt;Map&lt;/b&gt;" in read(world, "/entities/1")
     assert "It &lt;is&gt; broken" in read(world, "/services/1")
     assert "No tasks" in read(world, "/tasks")
+    for path in ("/entities/1", "/services/1", "/tasks"):
+        assert '<ol><li><a href="/apps/monitor">Monitor</a></li>' in read(world, path)
     assert world.client("viewer").get("/apps/monitor/services/99", headers=BROWSER).status_code == 404
 
 
@@ -159,6 +161,7 @@ def test_an_entity_s_public_page_needs_its_key_and_no_sign_in(world: World) -> N
 
     assert "It &lt;is&gt; broken" in page
     assert "/apps/monitor/services/" not in page
+    assert 'class="crumbs"' not in page
     assert len(entity.page_key) >= 20
     assert world.client(None).get("/apps/monitor/of/guess", headers=BROWSER).status_code == 404
 
