@@ -118,6 +118,23 @@ def test_given_a_batch_whose_causes_share_exception_and_stage_then_their_message
     assert "(name)" not in more
 
 
+def test_given_a_cause_of_one_job_then_its_own_message_is_told_and_of_several_what_they_have_in_common(
+    world: World,
+) -> None:
+    def fail(job: int, message: str) -> None:
+        error = {"type": "ValueError", "message": message}
+        world.site.fail(world.site.run(job), message=f"ValueError: {message}", error=error)
+
+    for size in (17, 18):
+        fail(world.submit("one"), f"the file has {size} rows")
+    fail(world.submit("one"), "row 12 of 40 is empty")
+
+    assert [need.more for need in needs(looked(world))] == [
+        "ValueError: the file has # rows",
+        "ValueError: row 12 of 40 is empty",
+    ]
+
+
 def test_given_more_failed_batches_than_are_listed_then_their_number_is_told_whatever_else_failed_since(
     world: World,
 ) -> None:
