@@ -87,7 +87,8 @@ def parse(file: BinaryIO, problems: Problems) -> Parsed | None:
     if head.kind is None:
         return None
     row_lines = _row_lines(chain(head.body, reading), head.last, problems)
-    return head.kind, read_rows(row_lines, _builder(head.kind, columns), head.kind, problems)
+    rows = read_rows(row_lines, _builder(head.kind, columns), head.kind, problems)
+    return Parsed(head.kind, rows, problems.unit)
 
 
 # --- the header ---------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ which some file systems treat as one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from spinney.apps.ingest.manifests.model import PayloadKind, Problems, Row, Unit
@@ -71,7 +70,7 @@ def read_rows(
         except NotAdmitted as problem:
             problems.refuse(number, problem)
             continue
-        yield row if row.unit == problems.unit else replace(row, unit=problems.unit)
+        yield row
 
 
 class _Tree:

@@ -55,7 +55,7 @@ def parse(file: io.BufferedReader, problems: Problems) -> Parsed | None:
         if header is not None:
             kind = _kind(header)
             _no_others(header, ("profile",), "the header")
-            return kind, _rows(_lines(reading, problems), kind, problems)
+            return _parsed(_lines(reading, problems), kind, problems)
         document = _whole(b"".join((*before, raw)), file)
         kind = _kind(document)
         key = "objects" if kind.is_batch else "files"
@@ -68,7 +68,7 @@ def parse(file: io.BufferedReader, problems: Problems) -> Parsed | None:
     except NotAdmitted as problem:
         problems.refuse(number, problem)
     else:
-        return kind, _rows(enumerate(entries, 1), kind, replace(problems, unit="entry"))
+        return _parsed(enumerate(entries, 1), kind, replace(problems, unit="entry"))
     return None
 
 
@@ -147,10 +147,10 @@ def _lines(reading: Iterator[tuple[int, bytes]], problems: Problems) -> Iterator
 # --- entries ------------------------------------------------------------------------------------
 
 
-def _rows(entries: Iterator[tuple[int, Any]], kind: PayloadKind, problems: Problems) -> Iterator[Row]:
-    """Yield the rows of numbered entries; invalid ones are reported, and skipped if that returns."""
+def _parsed(entries: Iterator[tuple[int, Any]], kind: PayloadKind, problems: Problems) -> Parsed:
+    """Return the kind and the rows of numbered entries; invalid ones are reported, and skipped if that returns."""
     row = partial(_object, kind=kind, problems=problems) if kind.is_batch else _file
-    return read_rows(entries, row, kind, problems)
+    return Parsed(kind, read_rows(entries, row, kind, problems), problems.unit)
 
 
 def _object(number: int, entry: Any, kind: PayloadKind, problems: Problems) -> Row:

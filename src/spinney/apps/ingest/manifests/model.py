@@ -5,9 +5,9 @@ submitted.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from spinney.files.digests import Digest
 from spinney.files.paths import NotAdmitted
@@ -78,8 +78,6 @@ class Row:
 
     line: int = 0
     """Its line or entry, from 1."""
-    unit: Unit = field(default="line", compare=False)
-    """What ``line`` counts; it does not matter when rows are compared."""
     url: str
     """http, https or file, without user name and password. Empty when ``files`` are given."""
     name: str
@@ -165,8 +163,14 @@ class Problems:
         self.note(Problem(line=line, reason=reason, unit=self.unit))
 
 
-Parsed = tuple[PayloadKind, Iterator[Row]]
-"""The kind of a manifest, and its rows, which are read lazily."""
+class Parsed(NamedTuple):
+    """A manifest whose header a parser has read."""
+
+    kind: PayloadKind
+    rows: Iterator[Row]
+    """Read lazily."""
+    unit: Unit
+    """What the lines of the rows count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

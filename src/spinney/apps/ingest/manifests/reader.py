@@ -45,8 +45,7 @@ def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | N
 def kind_of(manifest: Path) -> PayloadKind:
     """Check the header of a manifest, and return the kind that it names. Raises as `read` does."""
     with lines.opened(manifest) as file:
-        kind, _ = _parse(file, manifest, Warnings())
-    return kind
+        return _parse(file, manifest, Warnings()).kind
 
 
 Further = Callable[[PayloadKind], Callable[[Row], Iterator[str]]]
@@ -73,12 +72,12 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
         with lines.opened(manifest) as file:
             parsed = _form(file, Problems(report=note, note=warnings.note))
             if parsed is not None:
-                kind, parsed_rows = parsed
+                kind = parsed.kind
                 refusals = further(kind) if further else None
-                for row in parsed_rows:
+                for row in parsed.rows:
                     if refusals and (reasons := list(refusals(row))):
                         for reason in reasons:
-                            note(Problem(line=row.line, reason=reason, unit=row.unit))
+                            note(Problem(line=row.line, reason=reason, unit=parsed.unit))
                         continue
                     rows += 1
                     for file_row in row.files or (row,):
@@ -105,8 +104,7 @@ def _rows(manifest: Path, warnings: Warnings) -> Iterator[Row]:
     """Open the manifest again, and yield its rows; it is closed after the last one. Raises
     ManifestRefused."""
     with lines.opened(manifest) as file:
-        _, rows = _parse(file, manifest, warnings)
-        yield from rows
+        yield from _parse(file, manifest, warnings).rows
 
 
 def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> Parsed:
