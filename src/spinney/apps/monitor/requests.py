@@ -2,7 +2,7 @@
 
 Each function works on a ``Control``, in the name and with the rights of its caller. Commands, pages, routes and the
 line protocol all come through here, so that they name sequences and count checks in the same way. Pages and routes,
-whose callers may have limits, read by ``read_everything``."""
+whose callers may have limits, read by ``read_unlimited``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ def require_unlimited(control: Control) -> None:
     control.require_everywhere(Role.VIEWER, "use the monitor")
 
 
-async def read_everything(context: "RequestContext", read: Callable[[Control], T]) -> T:
+async def read_unlimited(context: "RequestContext", read: Callable[[Control], T]) -> T:
     """Run a function on the store in a thread, and return its value. Raises Forbidden for limited rights, and
     StoreUnavailable where the monitor's tables cannot be used."""
 

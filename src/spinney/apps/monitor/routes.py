@@ -14,7 +14,7 @@ from starlette.responses import Response
 from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
-from spinney.apps.monitor.requests import read_everything
+from spinney.apps.monitor.requests import read_unlimited
 from spinney.apps.monitor.tasks import task_list
 from spinney.operations import Control
 from spinney.routes import Authenticated, csv_text, routes
@@ -27,7 +27,7 @@ router = routes("monitor")
 async def list_entities(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002 - the parameter's name
     """Return who answers for services, each with the number of its services that are monitored; those with
     most services first."""
-    listed = await read_everything(context, lambda control: inventory.entities.query(database()))
+    listed = await read_unlimited(context, lambda control: inventory.entities.query(database()))
     return _answer([{k: v for k, v in _fields(e).items() if k != "page_key"} for e in listed], format)
 
 
@@ -50,7 +50,7 @@ async def list_services(
             for service in listed
         ]
 
-    rows = await read_everything(context, read)
+    rows = await read_unlimited(context, read)
     if format == "json":
         return _answer(rows, format, rows[-1]["gid"] if len(rows) == limit else None)
     flat = [{**result, **row} for row in rows for result in row["results"] or [{}]]
@@ -66,7 +66,7 @@ async def list_changes(
 ) -> Any:
     """Return the changes of status, the newest first, each with the status before; that is empty for the
     first result of a task. Times are microseconds since 1970 UTC."""
-    listed = await read_everything(
+    listed = await read_unlimited(
         context,
         lambda control: inventory.results.changes(
             database(), after_us=after_us, only_changes=True, limit=limit
@@ -85,7 +85,7 @@ async def metrics(context: Authenticated) -> Response:
         counts = inventory.services.counts(database(), tasks=task_list.counted(settings.load()))
         return counts, len(open_sequences), sum(s.running for s in open_sequences)
 
-    counts, sequences, running = await read_everything(context, read)
+    counts, sequences, running = await read_unlimited(context, read)
     lines = ["# TYPE spinney_monitor_services gauge"]
     lines += [f'spinney_monitor_services{{state="{state}"}} {number}' for state, number in counts.items()]
     for name, value in (("sequences", sequences), ("checks_running", running)):

@@ -13,8 +13,8 @@ from spinney.files import digests, paths
 from spinney.files.digests import Digest
 from spinney.files.paths import NotAdmitted
 
-Text = str | None
-"""What a field has; None or empty: it was not given."""
+FieldText = str | None
+"""The text of a field; None or empty: it was not given."""
 URL_MAX = 8192
 TEXT_MAX = 8192
 """The maximum characters of a URL, and of a creator, title, identifier or date."""
@@ -30,7 +30,7 @@ _SIZE = re.compile(r"[0-9]{1,19}")
 _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`~-]+/[A-Za-z0-9!#$%&'*+.^_`~-]+(\s*;.*)?")
 
 
-def url(text: Text) -> str:
+def url(text: FieldText) -> str:
     """Return an http, https or file URL that may stand in a manifest, unchanged.
 
     Which hosts it may lead to is checked when it is fetched. Raises NotAdmitted, as all functions of this
@@ -82,7 +82,7 @@ def name(text: str | None, of_url: str) -> str:
         ) from None
 
 
-def digest(algorithm: Text, value: Text) -> Digest | None:
+def digest(algorithm: FieldText, value: FieldText) -> Digest | None:
     """Return a digest, or None. Raises NotAdmitted unless both or neither are given."""
     if algorithm and value:
         return digests.digest(algorithm, value)
@@ -104,7 +104,7 @@ def size(text: str) -> int | None:
     return int(text)
 
 
-def mime_type(text: Text) -> str | None:
+def mime_type(text: FieldText) -> str | None:
     """Check a media type: type and subtype, and parameters after a semicolon (RFC 9110 section 8.3.1; no ``|``). None:
     the field is empty. Raises NotAdmitted."""
     if not text:
@@ -114,7 +114,7 @@ def mime_type(text: Text) -> str | None:
     return text
 
 
-def one_line(text: Text, field: str) -> str | None:
+def one_line(text: FieldText, field: str) -> str | None:
     """Check a text about an object, which is written into line-based metadata: no control characters. ``field``: its
     name in messages. None: the text is empty. Raises NotAdmitted."""
     if not text:
@@ -128,7 +128,9 @@ def one_line(text: Text, field: str) -> str | None:
     return text
 
 
-def about(primary_id: Text, local_ids: Iterable[str], creator: Text, title: Text, date: Text) -> About:
+def about(
+    primary_id: FieldText, local_ids: Iterable[str], creator: FieldText, title: FieldText, date: FieldText
+) -> About:
     """Return the description of an object from the fields of its row; empty ones were not given."""
     return About(
         primary_id=one_line(primary_id, "primary identifier"),

@@ -34,7 +34,8 @@ FILE_KEYS = ("url", "name", "digest", "size", "modified", "mime_type")
 OBJECT_KEYS = ("primary_id", "local_ids", "creator", "title", "date")
 
 Entry = Mapping[str, Any]
-_Kind = tuple[Callable[[Any], bool], str]
+_ValueRule = tuple[Callable[[Any], bool], str]
+"""What the value of a key must be: a check, and the same in words."""
 
 
 def parse(file: io.BufferedReader, problems: Problems) -> Parsed | None:
@@ -221,7 +222,7 @@ def _values(entry: Entry, keys: Sequence[str], where: str) -> dict[str, Any]:
     and for a value of another kind, such as true or 1.0 as a size."""
     _no_others(entry, keys, where)
     for key, value in entry.items():
-        is_right, right = _KINDS.get(key, _TEXT)
+        is_right, right = _VALUE_RULES.get(key, _TEXT)
         if value is not None and not is_right(value):
             raise NotAdmitted(f"{key} is {_shown(value)}; write {right}")
     return {key: entry.get(key) for key in keys}
@@ -231,14 +232,14 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-_TEXT: _Kind = (_is_text, "text in quotes")
-_KINDS: Mapping[str, _Kind] = {
+_TEXT: _ValueRule = (_is_text, "text in quotes")
+_VALUE_RULES: Mapping[str, _ValueRule] = {
     "size": (lambda value: type(value) is int and 0 <= value <= fields.SIZE_MAX_BYTES, "a number of bytes"),
     "digest": (lambda value: isinstance(value, dict), '{"algorithm": …, "value": …}'),
     "local_ids": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
     "files": (lambda value: isinstance(value, list), "a list of the files of the object"),
 }
-"""By keys: what their values must be, as a check and in words; others are texts."""
+"""By keys; the values of other keys are texts."""
 
 
 # --- JSON itself --------------------------------------------------------------------------------

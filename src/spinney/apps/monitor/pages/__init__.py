@@ -19,7 +19,7 @@ from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.languages import language
-from spinney.apps.monitor.requests import read_everything, require_unlimited
+from spinney.apps.monitor.requests import read_unlimited, require_unlimited
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
 from spinney.errors import StoreUnavailable
@@ -64,7 +64,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
         }
 
     try:
-        shown = await read_everything(context, read)
+        shown = await read_unlimited(context, read)
     except StoreUnavailable as error:
         # Most servers have no monitor, so this is no error of the server; a store that is away is.
         if not isinstance(error.__cause__, TablesUnusable):
@@ -83,7 +83,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
 @pages.get("/entities/{eid}")
 async def entity_page(request: Request, context: Authenticated, eid: int, start: Start = 0) -> Response:
     """Show the services of an entity."""
-    shown = await read_everything(
+    shown = await read_unlimited(
         context, lambda control: _entity(inventory.entities.get(database(), eid), start)
     )
     return pages.show(request, context, "entity.html", public=False, spoken=language("en"), **shown)
@@ -124,13 +124,13 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
             "changes": [change for change in history if change.before != change.status][:CHANGES],
         }
 
-    return pages.show(request, context, "service.html", **await read_everything(context, read))
+    return pages.show(request, context, "service.html", **await read_unlimited(context, read))
 
 
 @pages.get("/tasks")
 async def tasks_page(request: Request, context: Authenticated) -> Response:
     """Show the tasks in the order in which they run, and the files that were rejected."""
-    listed = await read_everything(context, lambda control: task_list.last_read(settings.load()))
+    listed = await read_unlimited(context, lambda control: task_list.last_read(settings.load()))
     return pages.show(request, context, "tasks.html", tasks=listed.current, broken=listed.broken)
 
 
