@@ -190,7 +190,7 @@ def test_scratch_folders_of_checks_that_were_killed_are_removed(
     day_ago_s = time.time() - 86_400
     for name in (killed, *of_people):
         os.utime(tmp_path / name, (day_ago_s, day_ago_s))
-    check_stages._remove_abandoned.cache_clear()
+    monkeypatch.setattr(check_stages, "_abandoned", check_stages._AbandonedFolders())
     config = settings.load({"SPINNEY_STORE": f"sqlite:///{tmp_path}/spinney.db"})
     task = Task(name="t", description="", file="t", kind="program", stamp="")
 

@@ -136,7 +136,7 @@ def _at_us(finding: Finding, began_us: int) -> int:
 def _run(task: Task, config: Settings, service: Service) -> Finding:
     """Run a task for a service in a scratch folder that is removed afterwards. The folder for data that
     stays, ``DATA/TYPE/UUID/GID``, is only named; the task makes it where it needs it."""
-    _remove_abandoned(int(time.time() / _ABANDONED_S))
+    _abandoned.remove_when_due()
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
     data = config.data / (service.type or "none") / service.uuid / str(service.gid)
     context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
@@ -147,17 +147,27 @@ def _run(task: Task, config: Settings, service: Service) -> Finding:
             trees.remove(scratch)
 
 
-@lru_cache(maxsize=1)
-def _remove_abandoned(period: int) -> None:
-    """Remove the scratch folders of checks that were killed, on this host. ``period``: changes when it is time to look
-    again."""
-    oldest_s = time.time() - _ABANDONED_S
-    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
-        with suppress(OSError):  # one that another process has just removed
-            status = folder.lstat()
-            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            if is_own and status.st_mtime < oldest_s:
-                trees.remove(folder)
+class _AbandonedFolders:
+    """The scratch folders of checks that were killed, on this host. A process looks for them once in a while."""
+
+    def __init__(self) -> None:
+        self._due_s = 0.0
+
+    def remove_when_due(self) -> None:
+        """Remove them, unless that was done less than ``_ABANDONED_S`` seconds ago."""
+        now_s = time.time()
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + _ABANDONED_S
+        for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+            with suppress(OSError):  # one that another process has just removed
+                status = folder.lstat()
+                is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+                if is_own and status.st_mtime < now_s - _ABANDONED_S:
+                    trees.remove(folder)
+
+
+_abandoned = _AbandonedFolders()
 
 
 @lru_cache(maxsize=1)
