@@ -1,6 +1,7 @@
 """A batch is a submitted payload; its stages read it, make a job for each object, wait for these, and report.
 
 ``stages``             the stages, and the files that they keep in the batch's folder
+``batch_reports``      the reports of a batch, from its jobs and the inventory
 ``held_batches``       batches that are held on submission, by a file each
 ``unchanged_objects``  objects whose content was stored already
 ``outgoing_mails``     attachments of reports' mails, kept until the mail is sent

@@ -34,7 +34,6 @@ _CALLS_PER_PAGE = 1_000
 _RERUN_VERBS = ("retry", "rerun")
 """The operators' verbs, as in the audit trail, after which a stage that passed may run again."""
 _CLEARED_NAMES = (PAYLOAD, f"{PAYLOAD}.fetching", MANIFEST, f"{MANIFEST}.fetching", CONTENT)
-
 """What an object's job must have removed from its folder when it is completed."""
 
 

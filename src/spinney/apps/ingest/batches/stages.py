@@ -15,35 +15,31 @@ the report.
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from spinney import Fail, Hold, Job, Warn
-from spinney.apps.ingest import manifests, report
+from spinney.apps.ingest import manifests
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.application import batches, objects, outbox, passed
-from spinney.apps.ingest.batches import held_batches, outgoing_mails, unchanged_objects
-from spinney.apps.ingest.config import open_resources, profiles, settings
+from spinney.apps.ingest.application import batches, objects, outbox
+from spinney.apps.ingest.batches import held_batches, outgoing_mails
+from spinney.apps.ingest.batches.batch_reports import BatchReports
+from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Order, Payload
-from spinney.apps.ingest.inventory import Recorded
 from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.space_waits import awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
 from spinney.files.digests import Sums
-from spinney.files.paths import SYSTEM, NotAdmitted, component, shown
-from spinney.jobs import Child
-from spinney.reports.addresses import mailbox
+from spinney.files.paths import NotAdmitted, component, shown
 
 PAYLOAD = "payload"
-NOTIFIED = ".notified"
-"""The part of the key of a mail to the addresses that the depositor named."""
 _SHOWN = 5
 """How many warnings a message names; the report has more."""
 _AT_ONCE = 1000
@@ -97,18 +93,12 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     """
     with admission():
         config = settings.load()
-        profile = profiles.load(config, order.profile)
-    last_number = job.data.get("sent", 0)
-    with admission():
-        ends = object_ends(job.folder, job.children(), config, order)
-        report_ = report_of(
-            job.id, job.folder, job.data, config, profile, order, ends, number=last_number + 1
-        )
-    for key, mail in _write(job, config, profile, order, report_).items():
+        reports = _reports(job, config, profiles.load(config, order.profile), order)
+        current = reports.build(reports.object_ends(job.children()))
+    for key, mail in reports.write(current).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail, **mail))
-    failed = report_.totals.failed
-    total = report_.totals.objects
-    summary = {"number": last_number + 1, "state": report_.state, "objects": total, "failed": failed}
+    failed, total = current.totals.failed, current.totals.objects
+    summary = {"number": current.facts.number, "state": current.state, "objects": total, "failed": failed}
     if failed:
         raise Warn(f"{failed} of {total} objects failed", value=summary)
     return summary
@@ -223,136 +213,18 @@ def _object(order: BatchOrder, number: int, payload: Payload, about: About) -> d
 # --- the report -------------------------------------------------------------------------------
 
 
-def report_of(
-    job_id: int,
-    folder: Path,
-    data: MutableMapping[str, Any],
-    config: Settings,
-    profile: Profile,
-    order: BatchOrder,
-    ends: Iterable[report.ObjectEnd],
-    *,
-    number: int,
-    fault: str | None = None,
-) -> report.Report:
-    """Build the report with this number, compared with the one before it. ``folder`` and ``data``: those of the batch's
-    job. ``ends``: the results of the objects (``object_ends``). ``fault``: why the batch failed as a whole."""
-    # The time at which the report was first made is kept as the date of its mail.
-    reported = data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
-    facts = report.BatchFacts(
-        bid=order.bid,
-        job=job_id,
-        profile=profile.name,
-        submitter=order.submitter,
-        collections=profile.collections,
-        payload=order.name,
-        accepted=order.accepted or datetime.fromisoformat(data[held_batches.BEGUN]),
-        reported=datetime.fromisoformat(reported),
-        number=number,
-        fault=fault,
-        link=config.public_address(f"jobs/{job_id}"),
-        warnings=tuple(data.get("warnings", ())),
+def _reports(job: Job, config: Settings, profile: Profile, order: BatchOrder) -> BatchReports:
+    """Return the reports of a batch, by its job."""
+    return BatchReports(
+        job_id=job.id, folder=job.folder, data=job.data, config=config, profile=profile, order=order
     )
-    before = report.read_previous(_report_folder(folder, number - 1)) if number > 1 else None
-    return report.build(facts, ends, before)
-
-
-def _report_folder(folder: Path, number: int) -> Path:
-    """Return the folder of a report in that of its batch, by its number with four digits, so that a listing is in
-    order."""
-    return folder / "reports" / f"{number:04d}"
-
-
-def object_ends(
-    folder: Path, children: Iterable[Child], config: Settings, order: BatchOrder
-) -> Iterator[report.ObjectEnd]:
-    """Yield the result of each object of a batch, whose folder and subjobs these are: from its job, and from the
-    inventory or the notes of unchanged objects."""
-    recorded = {
-        e.version.job_id: e for e in open_resources.inventory(config).batch_entries(order.bid, apart=SYSTEM)
-    }
-    unchanged = unchanged_objects.read(folder)
-    for child in children:
-        child_order = ObjectOrder.model_validate(child.params["order"])
-        is_completed = child.state == "completed"
-        stage = None if is_completed else child.stage
-        same = unchanged.get(child_order.jid) if is_completed else None
-        entry = None if same else recorded.get(child_order.jid)
-        about = child_order.about
-        yield report.ObjectEnd(
-            jid=child_order.jid,
-            job=child.id,
-            state=str(child.state),
-            unchanged=same is not None,
-            title=about.title or child_order.payload.name,
-            passed=passed(child.state, stage),
-            stage=stage,
-            message=child.message,
-            warnings=child.warnings,
-            link=config.public_address(f"jobs/{child.id}"),
-            **(_stored(entry) if entry else _known(same, about)),
-        )
-
-
-def _stored(entry: Recorded) -> dict[str, Any]:
-    """Return the parts of an object's result that describe its new version."""
-    version = entry.version
-    return {
-        "local_ids": tuple(entry.local_ids),
-        "ark": entry.ark,
-        "version": version.version,
-        "files": version.files - entry.apart_files,
-        "bytes": version.size_bytes - entry.apart_bytes,
-        "system_files": entry.apart_files,
-        "system_bytes": entry.apart_bytes,
-        "verified": version.verified,
-    }
-
-
-def _known(same: unchanged_objects.UnchangedVersion | None, about: About) -> dict[str, Any]:
-    """Return the same of an object without a new version: by its existing version, or by its description."""
-    if same is not None:
-        return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}
-    return {"local_ids": about.local_ids, "ark": about.primary_id}
-
-
-def _write(
-    job: Job, config: Settings, profile: Profile, order: BatchOrder, report_: report.Report
-) -> dict[str, dict[str, Any]]:
-    """Write the files of the report, and return the parameters of its mails by their keys: one to the addresses in the
-    profile, and one to those that the depositor named, so that neither see the other addresses."""
-    files = report.write(report_, _report_folder(job.folder, report_.facts.number))
-    if config.mail is None:
-        return {}
-    admins = config.mail.admins if profile.report.admins is None else profile.report.admins
-    depositors = profile.report.batch
-    to, cc = depositors or admins, admins if depositors else ()
-    others = {mailbox(address).addr_spec for address in (*to, *cc)}
-    named = [address for address in order.notify if mailbox(address).addr_spec not in others]
-    mails = {}
-    for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ())):
-        mail = report.mail(
-            report_,
-            profile.report.kind,
-            sender=config.mail.sender,
-            to=to_,
-            cc=cc_,
-            domain=config.mail.domain,
-            files=files,
-            part=part,
-        )
-        if mail is not None:
-            key = report.key(report_, part)
-            mail["attachments"] = outgoing_mails.keep(config, key, mail["attachments"])
-            mails[key] = mail
-    return mails
 
 
 def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
     """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
     under a key, as this attempt will not pass."""
-    number = job.data.get("sent", 0) + 1
-    report_ = report_of(job.id, job.folder, job.data, config, profile, order, (), number=number, fault=why)
-    for key, mail in _write(job, config, profile, order, report_).items():
+    reports = _reports(job, config, profile, order)
+    refusal = reports.build((), fault=why)
+    for key, mail in reports.write(refusal).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
-    job.data["sent"] = number
+    job.data["sent"] = refusal.facts.number

@@ -1,6 +1,6 @@
 """The data of a report: a batch, and the results of its objects.
 
-They are collected by ``batches.stages`` from jobs and inventory; nothing in this package looks anything up.
+They are collected by ``batches.batch_reports`` from jobs and inventory; nothing in this package looks anything up.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ The jobs are read from the store by ``service.look``, which leaves out what the 
 stages have recorded of a job that was found is then read from the store itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any
@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 from pydantic import Field
 
-from spinney.apps.ingest import report as reports
+from spinney.apps.ingest import report as report_forms
 from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.batches import held_batches
+from spinney.apps.ingest.batches.batch_reports import BatchReports
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
@@ -36,7 +37,7 @@ from spinney.apps.ingest.verbs.lookup import Batch, find_batch, find_object
 from spinney.apps.ingest.verbs.service import OBJECT, Service
 from spinney.command_line import completion, display
 from spinney.errors import Refused, UsageError, counted
-from spinney.jobs import Child, Filter, Job, State, job_folder
+from spinney.jobs import Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
@@ -183,8 +184,8 @@ class Report(Verb, long=True):
                 | {name: getattr(report, name) for name in ("completed", "failed", "others")}
             }
         if self.form is Form.HTML:
-            return {"report": reports.html(report, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
-        return {"report": reports.text(report, all_objects=True)}
+            return {"report": report_forms.html(report, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
+        return {"report": report_forms.text(report, all_objects=True)}
 
 
 def _facts(batch: Batch) -> dict[str, Any]:
@@ -254,7 +255,7 @@ def _report_path(batch: Batch, name: str, number: int | None) -> str:
     return f"reports/{number:04d}/{name}"
 
 
-def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
+def _report_as_of_now(service: Service, batch: Batch) -> report_forms.Report:
     """Build the next report as it would be now, without sending or storing it. Raises Refused for a batch whose payload
     has not been read yet."""
     data = dict(service.store.get_data(batch.job.id))
@@ -262,20 +263,15 @@ def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
         raise Refused(
             f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' shows why"
         )
-    config, order, number = service.settings, batch.order, batch.reports + 1
-    profile = profiles.load(config, order.profile)
-    data.pop(f"reported {number}", None)  # the time of a report that is being made
+    data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
     was_refused = batch.job.state is State.FAILED and batch.job.stage == READING
-    fault = batch.job.message if was_refused else None
-    from spinney.apps.ingest.batches.stages import object_ends, report_of  # with all stages
-
-    folder = service.folders / job_folder(batch.job.id)
-    ends = object_ends(folder, _children(service, batch.job.id), config, order)
-    return report_of(batch.job.id, folder, data, config, profile, order, ends, number=number, fault=fault)
-
-
-def _children(service: Service, batch: int) -> Iterator[Child]:
-    """Yield the objects of a batch as its own stages see them."""
-    objects = Filter(parent_id=batch, superseded=False, states=lookup.KEPT)
-    for job in lookup.find_jobs(service, objects):
-        yield Child(job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params)
+    reports = BatchReports(
+        job_id=batch.job.id,
+        folder=service.folders / job_folder(batch.job.id),
+        data=data,
+        config=service.settings,
+        profile=profiles.load(service.settings, batch.order.profile),
+        order=batch.order,
+    )
+    objects = lookup.find_jobs(service, Filter(parent_id=batch.job.id, superseded=False, states=lookup.KEPT))
+    return reports.build(reports.object_ends(objects), fault=batch.job.message if was_refused else None)
