@@ -1,5 +1,7 @@
 """What the settings files of the applications have in common: tables, located paths, mailboxes, a mail server."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -7,8 +9,30 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, mode
 
 from spinney.config import database_file
 from spinney.errors import UsageError
+from spinney.files.paths import NotAdmitted
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
+
+
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """Turn NotAdmitted and UsageError into the error that pydantic reports with the key; also as a decorator."""
+    try:
+        yield
+    except (NotAdmitted, UsageError) as error:
+        raise ValueError(str(error)) from None
+
+
+def validator(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Turn ``check``, which raises NotAdmitted, UsageError or ValueError for invalid text, into a validator of pydantic. The
+    validator returns valid text unchanged."""
+
+    def rule(text: str) -> str:
+        with value_errors():
+            check(text)
+        return text
+
+    return rule
 
 
 def located(path: Path, info: ValidationInfo) -> Path:
@@ -25,14 +49,9 @@ def database_url(url: str, info: ValidationInfo) -> str:
     return url if file is None else f"sqlite:///{located(file, info)}"
 
 
-def _mailbox(text: str) -> str:
-    """Return an address as it is written. Raises ValueError where it is no mailbox (RFC 5322, 3.4)."""
-    mailbox(text)
-    return text
-
-
 Located = Annotated[Path, AfterValidator(located)]
-Mailbox = Annotated[str, AfterValidator(_mailbox)]
+Mailbox = Annotated[str, AfterValidator(validator(mailbox))]
+"""A mail address, as it is written (RFC 5322, 3.4)."""
 
 
 class Table(BaseModel):
@@ -53,10 +72,8 @@ class MailServer(Table):
 
     @model_validator(mode="after")
     def _names_a_server(self) -> Self:
-        try:
+        with value_errors():
             self.mail_settings()
-        except UsageError as error:
-            raise ValueError(str(error)) from None
         return self
 
     def mail_settings(self, attachments: Path | None = None) -> MailSettings:

@@ -81,7 +81,9 @@ def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_no_file_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"the ingest service has no settings: .*none.toml cannot be read"):
+    with pytest.raises(
+        UsageError, match=r"the ingest service has no settings: .*none.toml does not exist or is empty"
+    ):
         settings.load({settings.VARIABLE: str(tmp_path / "none.toml")})
 
 

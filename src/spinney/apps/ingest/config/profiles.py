@@ -28,12 +28,10 @@ from spinney.apps.ingest.config.settings import (
     Mailboxes,
     Name,
     Settings,
-    validator,
-    value_errors,
 )
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.report import Kind
-from spinney.apps.settings_tables import Table
+from spinney.apps.settings_tables import Table, validator, value_errors
 from spinney.errors import UsageError, did_you_mean, listed
 from spinney.files.digests import canonical
 from spinney.jobs import PRIORITIES, names

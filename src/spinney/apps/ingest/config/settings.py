@@ -22,8 +22,7 @@ environment variables that have them.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -38,9 +37,16 @@ from pydantic import (
 from spinney import settings_files
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter
 from spinney.apps.ingest.storage.factory import location
-from spinney.apps.settings_tables import Located, Mailbox, MailServer, Table, database_url, located
+from spinney.apps.settings_tables import (
+    Located,
+    Mailbox,
+    MailServer,
+    Table,
+    database_url,
+    located,
+    value_errors,
+)
 from spinney.errors import UsageError
-from spinney.files.paths import NotAdmitted
 
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
@@ -48,27 +54,6 @@ ADDRESSES_MAX = 50
 """The maximum length of a list of mail addresses: one mail goes to two such lists at most, and to at most a hundred
 recipients."""
 _CACHE = settings_files.FileCache["Settings"]()
-
-
-@contextmanager
-def value_errors() -> Iterator[None]:
-    """Turn NotAdmitted and UsageError into the error that pydantic reports with the key; also as a decorator."""
-    try:
-        yield
-    except (NotAdmitted, UsageError) as error:
-        raise ValueError(str(error)) from None
-
-
-def validator(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Turn ``check``, which raises NotAdmitted or UsageError for invalid text, into a validator of pydantic. The
-    validator returns valid text unchanged."""
-
-    def rule(text: str) -> str:
-        with value_errors():
-            check(text)
-        return text
-
-    return rule
 
 
 @value_errors()
@@ -279,14 +264,12 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _read(path: Path) -> Settings:
-    try:
-        path.stat()
-    except OSError as error:
+    document = settings_files.document(path, optional=True)
+    if not document:
         raise UsageError(
-            f"the ingest service has no settings: {path} cannot be read ({error.strerror}); write it, or name another "
-            f"with {VARIABLE}"
-        ) from None
-    document = settings_files.document(path)
+            f"the ingest service has no settings: {path} does not exist or is empty; write it, or name another with "
+            f"{VARIABLE}"
+        )
     home = document.setdefault("home", ".")
     document.setdefault("profiles", f"{home}/profiles")
     document.setdefault("inventory", f"sqlite:///{home}/inventory.db")

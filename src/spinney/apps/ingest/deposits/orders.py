@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from spinney.apps.ingest.config.settings import validator
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
+from spinney.apps.settings_tables import validator, value_errors
 from spinney.files.digests import Digest, digest
-from spinney.files.paths import NotAdmitted, component, relative
+from spinney.files.paths import component, relative
 from spinney.reports.addresses import mailbox
 
 SUBMITTER_MAX_BYTES = 255
@@ -63,11 +63,9 @@ def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
     return addresses
 
 
+@value_errors()
 def _canonical(given: Digest) -> Digest:
-    try:
-        return digest(given.algorithm, given.value)
-    except NotAdmitted as error:
-        raise ValueError(str(error)) from None
+    return digest(given.algorithm, given.value)
 
 
 GivenDigest = Annotated[Digest, AfterValidator(_canonical)]
