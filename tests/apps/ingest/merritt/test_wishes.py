@@ -26,6 +26,20 @@ def test_a_new_priority_is_heard_although_a_state_is_written_first(
     assert list(oak.wishes()) == []
 
 
+def test_a_priority_that_could_not_be_passed_on_is_wished_again(
+    client: KazooClient, queue: MerrittQueue, start: Start
+) -> None:
+    """Given a new priority, when the store is away as the bridge gives the order, then the wish comes again."""
+    oak, job = start("oak"), new_job(queue)
+    oak.claim(1)
+    client.set(f"{job.path}/priority", b"20")
+
+    assert next(iter(oak.wishes())).priority == 20  # and the round ends by an error
+
+    assert [wish.priority for wish in oak.wishes()] == [20]
+    assert list(oak.wishes()) == []
+
+
 def test_a_priority_that_is_estimated_here_is_no_wish(queue: MerrittQueue, start: Start) -> None:
     oak, job = start("oak"), new_job(queue, priority=20)
     (claim,) = oak.claim(1)

@@ -361,19 +361,26 @@ class MerrittConsumer:
 
     # --- wishes and checks --------------------------------------------------------------------
 
-    def wishes(self) -> Iterable[Wish]:
-        """Return what Merritt's operators and services want of our jobs: another priority, the end of a job
-        that has failed, is held or was deleted there, or the release of one whose step by others has passed.
+    def wishes(self) -> Iterator[Wish]:
+        """Yield what Merritt's operators and services want of our jobs: another priority, the end of a job that has
+        failed, is held or was deleted there, or the release of one whose step by others has passed.
 
-        All heads are read in one round. A release is returned once the job is locked again.
+        All heads are read in one round. A release is yielded once the job is locked again. A priority counts as known
+        here once the next wish is asked for: where the bridge could not set it, it is yielded again.
         """
         with self._reached():
             ids = self._owned.ids()
-            heads = zip(ids, self.queue.jobs.heads(ids), strict=True)
-            return [wish for job_id, head in heads if (wish := self._wish(job_id, head)) is not None]
+            for job_id, head in zip(ids, self.queue.jobs.heads(ids), strict=True):
+                wish = self._wish_for(job_id, head)
+                if wish is None:
+                    continue
+                yield wish
+                if wish.priority is not None:
+                    self._owned.priorities[job_id] = wish.priority
 
-    def _wish(self, job_id: str, head: Head | None) -> Wish | None:
-        """Return the wish for one of our jobs by its head; None: there is none."""
+    def _wish_for(self, job_id: str, head: Head | None) -> Wish | None:
+        """Return the wish for one of our jobs by its head; None: there is none. A job that others have unlocked after
+        their step is locked again."""
         if head is None:
             return Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue")
         if head.state in ENDED:
@@ -385,7 +392,6 @@ class MerrittConsumer:
             return Wish(entry=job_id, order=Order.RELEASE, reason=f"{job.state} in Merritt's queue")
         if head.priority == self._owned.priorities[job_id]:
             return None
-        self._owned.priorities[job_id] = head.priority
         reason = "changed in Merritt's queue"
         return Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=head.priority)
 
