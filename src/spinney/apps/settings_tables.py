@@ -24,8 +24,8 @@ def value_errors() -> Iterator[None]:
 
 
 def validator(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Turn ``check``, which raises NotAdmitted, UsageError or ValueError for invalid text, into a validator of pydantic. The
-    validator returns valid text unchanged."""
+    """Turn ``check``, which raises NotAdmitted, UsageError or ValueError for invalid text, into a validator of
+    pydantic. The validator returns valid text unchanged."""
 
     def rule(text: str) -> str:
         with value_errors():
@@ -81,10 +81,13 @@ class MailServer(Table):
         return MailSettings(host=self.host, port=self.port, security=self.security, attachments=attachments)
 
 
-def mail_settings(server: MailServer | None, file: str, *, attachments: Path | None = None) -> MailSettings:
-    """Return the settings of an outbox. They are read again for each mail, so that a wrong one can be corrected while
-    the node runs. ``server``: what the settings ``file`` names; for None this raises UsageError, by which the job of
-    the mail fails, and it can be retried."""
+def require_mail_settings(
+    server: MailServer | None, file: str, *, attachments: Path | None = None
+) -> MailSettings:
+    """Return the settings by which an outbox sends mail; ``server``: the table ``[mail]`` of the settings ``file``.
+
+    An outbox calls this for each mail, so that settings can be corrected while the node runs. Raises UsageError
+    where there is no such table: the job of the mail fails with it, and can be retried."""
     if server is None:
         raise UsageError(f"{file} has no [mail]; name the server, and retry")
     return server.mail_settings(attachments)

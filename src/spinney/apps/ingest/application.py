@@ -6,7 +6,7 @@ from spinney import Spinney
 from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.deposits.orders import Stage
-from spinney.apps.settings_tables import mail_settings
+from spinney.apps.settings_tables import require_mail_settings
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL, State
 from spinney.reports import MailSettings, Outbox
@@ -39,7 +39,7 @@ def queue_of(stage: str) -> str:
 
 def _mail_settings() -> MailSettings:
     config = settings.load()
-    return mail_settings(config.mail, settings.FILE, attachments=config.outgoing)
+    return require_mail_settings(config.mail, settings.FILE, attachments=config.outgoing)
 
 
 def _callback_transport() -> "httpx.BaseTransport":

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from spinney import Defer, Spinney
 from spinney.apps.monitor import settings
-from spinney.apps.settings_tables import mail_settings
+from spinney.apps.settings_tables import require_mail_settings
 from spinney.jobs import INTERNAL
 from spinney.reports import Outbox
 from spinney.tables import TablesUnusable
@@ -54,4 +54,4 @@ def tables_awaited() -> Iterator[None]:
         raise Defer(AWAY_S, str(error), lane=True) from error
 
 
-outbox = Outbox(app, mail=lambda: mail_settings(settings.load().mail, settings.FILE))
+outbox = Outbox(app, mail=lambda: require_mail_settings(settings.load().mail, settings.FILE))

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from spinney import Defer, Spinney
 from spinney.apps.receivers import settings
-from spinney.apps.settings_tables import mail_settings
+from spinney.apps.settings_tables import require_mail_settings
 from spinney.files.disk_space import is_full
 from spinney.reports import Outbox
 
@@ -89,4 +89,4 @@ def room_awaited() -> Iterator[None]:
         raise Defer(FULL_S, f"the disk of the receivers' databases is full; {_MAKE_ROOM}") from error
 
 
-outbox = Outbox(app, mail=lambda: mail_settings(settings.load().mail, settings.FILE))
+outbox = Outbox(app, mail=lambda: require_mail_settings(settings.load().mail, settings.FILE))

@@ -120,7 +120,7 @@ class _Demo:
 
         with running(*_NODE, log=log) as node:
             self._watch(node, far_enough)
-            killed = _kill_whole(node)
+            killed = _kill_all_processes(node)
         if self.service.store.job(self.batch.job).state in SETTLED:
             _say("The batch had ended before the node could be killed in its middle; take a larger SOURCE.")
             return
@@ -167,25 +167,25 @@ class _Demo:
         return self.folder / "reports" / f"{number:04d}"
 
 
-def _kill_whole(node: Process) -> int:
+def _kill_all_processes(node: Process) -> int:
     """Kill the guard, the supervisor and every worker of a node with SIGKILL, and return how many there were.
 
     They are stopped first, so that none sees another die, as in a power cut.
     """
     guard = psutil.Process(node.pid)
-    everybody: list[psutil.Process] = []
+    stopped: list[psutil.Process] = []
     # Until there are no new ones: a stopped process starts none.
-    while new := [child for child in (guard, *guard.children(recursive=True)) if child not in everybody]:
-        everybody += new
-        for each in new:
+    while new := [child for child in (guard, *guard.children(recursive=True)) if child not in stopped]:
+        stopped += new
+        for process in new:
             with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-                each.suspend()
-    for each in everybody:
+                process.suspend()
+    for process in stopped:
         with suppress(psutil.NoSuchProcess):
-            each.kill()
-    psutil.wait_procs(everybody)
+            process.kill()
+    psutil.wait_procs(stopped)
     node.wait()
-    return len(everybody)
+    return len(stopped)
 
 
 def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, left_out: list[str]) -> None:
