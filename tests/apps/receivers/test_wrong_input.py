@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,15 @@ def test_init_says_how_many_tags_there_are_or_what_to_write(
     else:
         service.write_tags(tags)
     assert sentence in service.spinney("receivers", "init")
+
+
+def test_init_leaves_what_a_newer_node_has_registered(service: Service) -> None:
+    """A repeated init, perhaps on a host with an older release, makes only what is missing."""
+    with closing(open_store(f"sqlite:///{service.place / 'spinney.db'}")) as store:
+        newer = replace(store.types()["receivers.export"], description="newer")
+        store.register([newer], [])
+        service.spinney("receivers", "init")
+        assert store.types()["receivers.export"].description == "newer"
 
 
 def test_staff_may_choose_the_queue(service: Service, detected: Path) -> None:

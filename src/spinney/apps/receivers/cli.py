@@ -46,13 +46,13 @@ def init(store: StoreOption = None) -> None:
         (config.data / folder).mkdir(parents=True, exist_ok=True)
     tags = counted(len(read_tags(config.tags)), "tag") if config.tags.exists() else ""
     with open_control(store) as control:
-        control.store.register([kind.spec for kind in application.types.values()], application.queues)
-    said = (
+        application.introduce(control.store)
+    hint = (
         f"{tags} in {config.tags}"
         if tags
         else f"write the table of tags, {config.tags}, before the first upload"
     )
-    typer.echo(f"The databases are in {config.data / 'databases'}; {said}")
+    typer.echo(f"The databases are in {config.data / 'databases'}; {hint}")
 
 
 @app.command()

@@ -41,7 +41,7 @@ def init(
             )
         typer.echo(f"The tasks are in {config.tasks}")
     with open_control(store) as control:
-        control.store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
+        app.introduce(control.store)
 
 
 def import_(
