@@ -19,7 +19,7 @@ import pytest
 
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.line_protocol.commands import COMMANDS, Door
+from spinney.apps.monitor.line_protocol.commands import COMMANDS, CommandContext
 from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.command_line import open_control
@@ -76,17 +76,19 @@ def furnished(monitor: Monitor) -> Monitor:
 
 
 @pytest.fixture
-def door(furnished: Monitor) -> Iterator[Path]:
+def address(furnished: Monitor) -> Iterator[Path]:
     """The Unix socket of such a monitor, which a thread serves."""
     config = settings.load()
     path = furnished.place / "monitor.sock"
     loops: list[asyncio.AbstractEventLoop] = []
     with ExitStack() as stack:
 
-        def open_door() -> Door:
-            return Door(stack.enter_context(open_control(None, "line protocol")), database(), config)
+        def open_context() -> CommandContext:
+            return CommandContext(
+                stack.enter_context(open_control(None, "line protocol")), database(), config
+            )
 
-        server = LineServer(open_door, config.socket)
+        server = LineServer(open_context, config.socket)
 
         async def serve() -> None:
             loops.append(asyncio.get_running_loop())
@@ -104,7 +106,7 @@ def door(furnished: Monitor) -> Iterator[Path]:
 
 
 @pytest.fixture
-def command_door(furnished: Monitor) -> Iterator[Path]:
+def command_address(furnished: Monitor) -> Iterator[Path]:
     """The same, served by the command."""
     command = [sys.executable, "-m", "spinney", "monitor", "run", "--no-node"]
     environment = {**os.environ, "SPINNEY_STORE": furnished.store}
@@ -129,7 +131,9 @@ pytestmark = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
 
 
 @pytest.mark.parametrize("number", ["2147483648", "3000000000", "9" * 20, "9" * 500])
-def test_a_number_that_no_service_can_have_is_answered_as_one_that_none_has(door: Path, number: str) -> None:
+def test_a_number_that_no_service_can_have_is_answered_as_one_that_none_has(
+    address: Path, number: str
+) -> None:
     for line in (
         "CHECK gid={}",
         "CHECK eid={}",
@@ -137,19 +141,19 @@ def test_a_number_that_no_service_can_have_is_answered_as_one_that_none_has(door
         "QSERVICE gid={}",
         *(("CHECK {}", "LSSERV {}", "QTASK {}", "LSSERV -{}") if len(number) < 11 else ()),
     ):
-        with closing(Client(door)) as client:
+        with closing(Client(address)) as client:
             none, too_large = ("".join(client.ask(line.format(each)).split()) for each in ("999", number))
         assert too_large == none.replace("999", number), line
 
 
 def test_the_reply_to_what_nobody_foresaw_names_its_kind_only(
-    door: Path, monkeypatch: pytest.MonkeyPatch
+    address: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(door: Door, arguments: object) -> Reply:
+    def fail(context: CommandContext, arguments: object) -> Reply:
         raise KeyError("select secret from mon_services")
 
     monkeypatch.setitem(cast(Any, COMMANDS), "NOOP", fail)
-    with closing(Client(door)) as client:
+    with closing(Client(address)) as client:
         assert "[501] Server internal error: KeyError; the log of the monitor has more" in client.ask("NOOP")
 
 
@@ -177,12 +181,12 @@ def test_whoever_asks_for_the_connections_while_the_store_is_opened_gets_a_reply
     async def reply() -> bytes:
         loop, listening = asyncio.get_running_loop(), asyncio.Event()
 
-        def open_door() -> Door:
+        def open_context() -> CommandContext:
             loop.call_soon_threadsafe(listening.set)
             opened.wait(60)
-            return cast("Door", None)
+            return cast("CommandContext", None)
 
-        server = LineServer(open_door, settings.Socket(listen="", path=path))
+        server = LineServer(open_context, settings.Socket(listen="", path=path))
         async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
             tasks.create_task(server.run())
             await listening.wait()
@@ -217,8 +221,8 @@ def test_a_server_that_ends_logs_nothing_of_its_clients(furnished: Monitor) -> N
     assert (running.returncode, errors) == (0, "")
 
 
-def test_replies(door: Path) -> None:
-    with closing(Client(door)) as client:
+def test_replies(address: Path) -> None:
+    with closing(Client(address)) as client:
         assert "| 1   | Sea Institute | 2       |" in client.ask("ENTITIES")
         assert "Town" not in client.ask("ENTITIES Sea%")
         assert "Sea" not in client.ask("ENTITIES {x' OR '1'='1}")
@@ -244,8 +248,8 @@ def test_replies(door: Path) -> None:
         }
 
 
-def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
-    with closing(Client(door)) as client:
+def test_sequences_are_started_shown_and_stopped(address: Path) -> None:
+    with closing(Client(address)) as client:
         assert "[105] Invalid keys in argument list" in client.ask("CHECK 999")
         assert "[109] No valid records found" in client.ask("CHECK zzz")
         assert "[102] OK" in client.ask("CHECK 1 2 1 999")
@@ -260,11 +264,13 @@ def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
         assert "seq" not in client.ask("QUERY").replace("Job Sequences", "")
 
 
-def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(monitor: Monitor, door: Path) -> None:
+def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(
+    monitor: Monitor, address: Path
+) -> None:
     def names() -> list[str]:
         return re.findall(r"\| (seq\S+) ", client.ask("QUERY"))
 
-    with closing(Client(door)) as client:
+    with closing(Client(address)) as client:
         assert all("[102] OK" in client.ask("CHECK 1") for _ in range(22))
         assert names() == ["seq000", *(f"seq000-{n}" for n in range(1, 22))]
         assert "[501] Server internal error: Too many sequences for the same eid 000" in client.ask("CHECK 1")
@@ -277,7 +283,7 @@ def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(monitor: 
 
 
 def test_checks_at_work_are_listed_since_their_task_began_and_stopped(
-    monitor: Monitor, command_door: Path
+    monitor: Monitor, command_address: Path
 ) -> None:
     ended = monitor.place / "ended"
     monitor.task("01_first.sh", f'date +%s > {ended}\necho "ok {{}} {{}} {{}} $(date +%s)"')
@@ -287,7 +293,7 @@ def test_checks_at_work_are_listed_since_their_task_began_and_stopped(
         (monitor.place / "monitor.toml").read_text().replace("timeout_s = 5", "timeout_s = 60")
     )
     monitor.start_node()
-    with closing(Client(command_door)) as client:
+    with closing(Client(command_address)) as client:
         client.ask("FORMAT JSON")
 
         def at_work() -> dict[str, Any]:
@@ -306,8 +312,8 @@ def test_checks_at_work_are_listed_since_their_task_began_and_stopped(
     may_end.touch()  # a check that is stopped ends after its task
 
 
-def test_a_client_that_sends_half_a_line_holds_up_nobody(door: Path) -> None:
-    with closing(Client(door)) as slow, closing(Client(door)) as other:
+def test_a_client_that_sends_half_a_line_holds_up_nobody(address: Path) -> None:
+    with closing(Client(address)) as slow, closing(Client(address)) as other:
         slow.socket.sendall(b"NO")
         assert "[120]" in other.ask("NOOP")
         assert "2 Sessions Connected" in other.ask("WHOS")
@@ -316,8 +322,8 @@ def test_a_client_that_sends_half_a_line_holds_up_nobody(door: Path) -> None:
         assert "[120]" in slow.read()
 
 
-def test_a_client_that_reads_nothing_holds_up_nobody(door: Path) -> None:
-    with closing(Client(door)) as deaf, closing(Client(door)) as other:
+def test_a_client_that_reads_nothing_holds_up_nobody(address: Path) -> None:
+    with closing(Client(address)) as deaf, closing(Client(address)) as other:
         deaf.socket.setblocking(False)
         until_s = time.monotonic() + 1
         while time.monotonic() < until_s:
@@ -329,26 +335,26 @@ def test_a_client_that_reads_nothing_holds_up_nobody(door: Path) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"x" * 5000 + b"\n", b"N" * 5000])
-def test_a_line_without_end_is_refused_and_its_client_is_disconnected(door: Path, sent: bytes) -> None:
-    with closing(Client(door)) as client:
+def test_a_line_without_end_is_refused_and_its_client_is_disconnected(address: Path, sent: bytes) -> None:
+    with closing(Client(address)) as client:
         client.socket.sendall(sent)
         assert "a line has at most 1,000 bytes" in client.read()
         assert client.socket.recv(10) == b""
 
 
-def test_binary_text_and_too_many_clients(door: Path) -> None:
-    with closing(Client(door)) as client:
+def test_binary_text_and_too_many_clients(address: Path) -> None:
+    with closing(Client(address)) as client:
         assert "101: Invalid command line" in client.ask("\x01\x02")
         client.socket.sendall(b"NOOP \xff\xfe\n")
         assert "[120]" in client.read()
-        others = [Client(door) for _ in range(4)]
+        others = [Client(address) for _ in range(4)]
         assert others[-1].socket.recv(10) == b""
         for other in others:
             other.close()
 
 
-def test_several_lines_in_one_packet_are_answered_in_order(door: Path) -> None:
-    with closing(Client(door)) as client:
+def test_several_lines_in_one_packet_are_answered_in_order(address: Path) -> None:
+    with closing(Client(address)) as client:
         client.socket.sendall(b"NOOP\r\nFORMAT\rFOO\n\n")
         text = ""
         while "[101]" not in text:

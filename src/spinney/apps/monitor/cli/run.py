@@ -19,7 +19,7 @@ import typer
 
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.line_protocol.commands import Door
+from spinney.apps.monitor.line_protocol.commands import CommandContext
 from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
@@ -49,28 +49,28 @@ def run(
     command = [sys.executable, "-m", "spinney", "node", "spinney.apps.monitor:app", *node_options]
     with ExitStack() as stack:
 
-        def open_door() -> Door:
+        def open_context() -> CommandContext:
             """Open the store in the thread that will use it; it is closed when the command ends."""
-            return Door(stack.enter_context(open_control(store, _CALLER)), database(), config)
+            return CommandContext(stack.enter_context(open_control(store, _CALLER)), database(), config)
 
-        door = LineServer(open_door, config.socket)
-        raise typer.Exit(asyncio.run(_run(door, command if node else None, config)))
+        line_server = LineServer(open_context, config.socket)
+        raise typer.Exit(asyncio.run(_run(line_server, command if node else None, config)))
 
 
-async def _run(door: LineServer, command: list[str] | None, config: Settings) -> int:
+async def _run(line_server: LineServer, command: list[str] | None, config: Settings) -> int:
     """Run the node and the line protocol until one of them ends, or a signal comes; return the exit code. The
     error of the one that failed is raised after the other has ended. ``command``: starts the node; None:
     there is none."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, door.stop)
+        loop.add_signal_handler(number, line_server.stop)
     if command is None:
-        await door.run()
+        await line_server.run()
         return 0
     nodes = _Nodes(command)
-    serving, working = asyncio.create_task(door.run()), asyncio.create_task(nodes.run(config))
+    serving, working = asyncio.create_task(line_server.run()), asyncio.create_task(nodes.run(config))
     await asyncio.wait([serving, working], return_when=asyncio.FIRST_COMPLETED)
-    door.stop()
+    line_server.stop()
     working.cancel()
     await nodes.stop()
     await serving  # raises what went wrong with the line protocol

@@ -28,7 +28,7 @@ _PROCEDURES = {"Tcl": "run_tcl", "Bash": "run_bash"}
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class CommandContext:
     """The store, the inventory and the settings on which commands of the line protocol work. It belongs to
     the thread that opened it."""
 
@@ -44,21 +44,21 @@ class Door:
 Arguments = Sequence[str]
 
 
-def noop(door: Door, arguments: Arguments) -> Reply:
+def noop(context: CommandContext, arguments: Arguments) -> Reply:
     """Reply that the server is there; the spelling is the old server's."""
     return box(120, "Noop command acknoledged")
 
 
-def stop(door: Door, arguments: Arguments) -> Reply:
+def stop(context: CommandContext, arguments: Arguments) -> Reply:
     """Stop all sequences; checks at work end after the task that they are at."""
-    requests.stop(door.control)
+    requests.stop(context.control)
     return box(502, "Stopping operations", status="ok")
 
 
-def registered_tasks(door: Door, arguments: Arguments) -> Reply:
+def registered_tasks(context: CommandContext, arguments: Arguments) -> Reply:
     """List the tasks in their order (``REGTASKS``). The footer counts the caption, too, as clients know it;
     in JSON ``script`` is the language and ``procedure`` the file."""
-    tasks = task_list.last_read(door.settings).current
+    tasks = task_list.last_read(context.settings).current
     rows = [
         (task.name, _PROCEDURES.get(task.language, "run_program"), task.description, task.file, task.language)
         for task in tasks
@@ -82,12 +82,12 @@ def registered_tasks(door: Door, arguments: Arguments) -> Reply:
     return reply(110, hr, {"message": f"{len(rows)} jobs running", "tasks": listed})
 
 
-def list_entities(door: Door, arguments: Arguments) -> Reply:
+def list_entities(context: CommandContext, arguments: Arguments) -> Reply:
     """List the entities whose description is like a pattern (``ENTITIES [-alpha] [PATTERN]``), those with
     most services first or, with ``-alpha``, by description. Of several patterns the last one counts."""
     patterns = [argument for argument in arguments if argument != "-alpha"]
     pattern = patterns[-1] if patterns else "%"
-    listed = entities.query(door.tables, pattern, alphabetically="-alpha" in arguments)
+    listed = entities.query(context.tables, pattern, alphabetically="-alpha" in arguments)
     hr = layout.table(
         "[108] List of Entities",
         ("Eid", "Description", "Records"),
@@ -100,7 +100,7 @@ def list_entities(door: Door, arguments: Arguments) -> Reply:
     return reply(108, hr, {"entities": fields})
 
 
-def list_services(door: Door, arguments: Arguments) -> Reply:
+def list_services(context: CommandContext, arguments: Arguments) -> Reply:
     """List the services of an entity (``LSSERV EID [OFFSET [LIMIT]]``): its number, and optionally how many
     to leave out (0) and to list (100)."""
     if not arguments:
@@ -112,11 +112,11 @@ def list_services(door: Door, arguments: Arguments) -> Reply:
             return refusal(103, f"Wrong argument(s): '{argument}'")
         numbers.append(number)
     eid, offset, limit = [*numbers, *(0, 0, 100)[len(numbers) :]]
-    entity = entities.get(door.tables, eid)
+    entity = entities.get(context.tables, eid)
     if entity is None:
         return nothing_found(f"No entity found with eid = {eid}")
     rows, fields = [], []
-    for s in services.of_entity(door.tables, eid, offset=offset, limit=limit):
+    for s in services.of_entity(context.tables, eid, offset=offset, limit=limit):
         host = _host(s.uri)
         rows.append((s.gid, layout.cut(s.description, 60), host, s.type, s.version))
         fields.append(
@@ -129,19 +129,21 @@ def list_services(door: Door, arguments: Arguments) -> Reply:
     return reply(122, hr, {"message": entity.description, "services": fields})
 
 
-def query_services(door: Door, arguments: Arguments) -> Reply:
+def query_services(context: CommandContext, arguments: Arguments) -> Reply:
     """Show services with all that is recorded of them (``QSERVICE``), those of patterns first. A service that
     several arguments name is shown for each."""
     selection = named(arguments)
     if selection.is_empty:
         return nothing_found()
-    matches = [s for pattern in selection.patterns for s in services.like_description(door.tables, pattern)]
-    by_number = {s.gid: s for s in services.by_numbers(door.tables, selection.gids)}
+    matches = [
+        s for pattern in selection.patterns for s in services.like_description(context.tables, pattern)
+    ]
+    by_number = {s.gid: s for s in services.by_numbers(context.tables, selection.gids)}
     matches += [by_number[gid] for gid in selection.gids if gid in by_number]
     if not matches:
         return reply(116, layout.box("[116] No service found"), {"message": "0 Matching services found"})
-    current = results.current(door.tables, {s.gid for s in matches})
-    fields = [_service_fields(door, service, current.get(service.gid, [])) for service in matches]
+    current = results.current(context.tables, {s.gid for s in matches})
+    fields = [_service_fields(context, service, current.get(service.gid, [])) for service in matches]
     return reply(
         116,
         "".join(_service_table(service) for service in matches),
@@ -149,25 +151,25 @@ def query_services(door: Door, arguments: Arguments) -> Reply:
     )
 
 
-def query_tasks(door: Door, arguments: Arguments) -> Reply:
+def query_tasks(context: CommandContext, arguments: Arguments) -> Reply:
     """Show the results of one service (``QTASK``), in the order of the tasks: that of the first number, or,
     where that has none, the first that is like the first pattern. Results of tasks that are no longer on the
     list are left out."""
     selection = named(arguments)
-    matches = services.by_numbers(door.tables, selection.gids[:1])
+    matches = services.by_numbers(context.tables, selection.gids[:1])
     if not matches and selection.patterns:
-        matches = services.like_description(door.tables, selection.patterns[0])
+        matches = services.like_description(context.tables, selection.patterns[0])
     if not matches:
         return nothing_found()
     service = matches[0]
     title = service.description or f"gid service {service.gid}"
     current = {
-        result.task: result for result in results.current(door.tables, [service.gid]).get(service.gid, [])
+        result.task: result for result in results.current(context.tables, [service.gid]).get(service.gid, [])
     }
     rows, fields = [], []
-    for task in task_list.last_read(door.settings).current:
+    for task in task_list.last_read(context.settings).current:
         if (result := current.get(task.name)) is not None:
-            time = door.local(result.at_us)
+            time = context.local(result.at_us)
             rows.append((task.description, layout.coloured(result.status), result.info, time))
             fields.append(
                 {"task": task.name, "exit_status": result.status, "exit_info": result.info, "ts": time}
@@ -179,32 +181,32 @@ def query_tasks(door: Door, arguments: Arguments) -> Reply:
     return reply(118, hr, {"message": message, "tasks": fields})
 
 
-def check(door: Door, arguments: Arguments) -> Reply:
+def check(context: CommandContext, arguments: Arguments) -> Reply:
     """Start sequences (``CHECK``): one for all numbers of services, and one for each entity that is named by
     number or pattern and has services. What names nothing is passed over, unless all of it does."""
     selection = named(arguments)
     if selection.is_empty:
         return nothing_found()
-    selected = [entity for eid in selection.eids if (entity := entities.get(door.tables, eid)) is not None]
+    selected = [entity for eid in selection.eids if (entity := entities.get(context.tables, eid)) is not None]
     for pattern in selection.patterns:
-        selected += entities.query(door.tables, pattern)
-    numbered = services.by_numbers(door.tables, selection.gids)
+        selected += entities.query(context.tables, pattern)
+    numbered = services.by_numbers(context.tables, selection.gids)
     if not (selected or numbered):
         if selection.patterns and not (selection.gids or selection.eids):
             return nothing_found()
         return refusal(105, "Invalid keys in argument list")
     if numbered:
-        requests.start(door.control, Selection(gids=tuple(s.gid for s in numbered)), _series(numbered))
+        requests.start(context.control, Selection(gids=tuple(s.gid for s in numbered)), _series(numbered))
     for entity in selected:
         if entity.services:
-            requests.start(door.control, Selection(eid=entity.eid), entity.description)
+            requests.start(context.control, Selection(eid=entity.eid), entity.description)
     return box(102, "OK")
 
 
-def query_sequences(door: Door, arguments: Arguments) -> Reply:
+def query_sequences(context: CommandContext, arguments: Arguments) -> Reply:
     """Show the sequences that have not ended (``QUERY``): those with checks to begin, then those that wait
     for their last."""
-    listed = requests.sequences(door.control)
+    listed = requests.sequences(context.control)
     queued = [sequence for sequence in listed if not sequence.is_pending]
     pending = [sequence for sequence in listed if sequence.is_pending]
     rows = [
@@ -228,15 +230,15 @@ def query_sequences(door: Door, arguments: Arguments) -> Reply:
     return reply(106, hr, fields)
 
 
-def list_jobs(door: Door, arguments: Arguments) -> Reply:
+def list_jobs(context: CommandContext, arguments: Arguments) -> Reply:
     """Show the checks that run now (``JOBLIST``); checks of sequences with nothing left to begin come
     last."""
-    pending = {sequence.job_id for sequence in requests.sequences(door.control) if sequence.is_pending}
-    at_work = sorted(requests.running(door.control), key=lambda check: check.sequence in pending)
+    pending = {sequence.job_id for sequence in requests.sequences(context.control) if sequence.is_pending}
+    at_work = sorted(requests.running(context.control), key=lambda check: check.sequence in pending)
     if not at_work:
         return reply(114, layout.box("[114] No Jobs Running"), {"message": "No job running", "njobs": 0})
-    of_number = {s.gid: s for s in services.by_numbers(door.tables, [check.gid for check in at_work])}
-    now_us = door.control.clock()
+    of_number = {s.gid: s for s in services.by_numbers(context.tables, [check.gid for check in at_work])}
+    now_us = context.control.clock()
     rows, fields = [], []
     for running in at_work:
         if (s := of_number.get(running.gid)) is not None:
@@ -259,7 +261,7 @@ def list_jobs(door: Door, arguments: Arguments) -> Reply:
     return reply(114, hr, {"message": f"{len(rows)} jobs running", "njobs": len(rows), "jobs": fields})
 
 
-COMMANDS: Mapping[str, Callable[[Door, Arguments], Reply]] = {
+COMMANDS: Mapping[str, Callable[[CommandContext, Arguments], Reply]] = {
     "CHECK": check,
     "ENTITIES": list_entities,
     "JOBLIST": list_jobs,
@@ -306,7 +308,9 @@ def _service_table(service: Service) -> str:
     return layout.table(title, None, [(name, layout.cut(str(value), 80)) for name, value in rows])
 
 
-def _service_fields(door: Door, service: Service, current: Sequence[CurrentStatus]) -> Mapping[str, object]:
+def _service_fields(
+    context: CommandContext, service: Service, current: Sequence[CurrentStatus]
+) -> Mapping[str, object]:
     return {
         "gid": service.gid,
         "description": service.description,
@@ -318,7 +322,7 @@ def _service_fields(door: Door, service: Service, current: Sequence[CurrentStatu
         "tasks": [
             {
                 "task": result.task,
-                "timestamp": door.local(result.at_us),
+                "timestamp": context.local(result.at_us),
                 "status": result.status,
                 "info": result.info,
                 "uuid": result.uuid,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spinney.apps.monitor.line_protocol import command_line, layout, replies
-from spinney.apps.monitor.line_protocol.commands import COMMANDS, Door
+from spinney.apps.monitor.line_protocol.commands import COMMANDS, CommandContext
 from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.settings import Socket
 from spinney.apps.monitor.tasks.tcl_list import MalformedList
@@ -65,16 +65,16 @@ class Connection:
 class LineServer:
     """Serves the line protocol until it is stopped: by ``stop``, or by a client's ``SHUTDWN``."""
 
-    def __init__(self, open_door: Callable[[], Door], limits: Socket) -> None:
-        """``open_door`` is called once, in the thread of the commands. ``limits``: the settings of the
+    def __init__(self, open_context: Callable[[], CommandContext], limits: Socket) -> None:
+        """``open_context`` is called once, in the thread of the commands. ``limits``: the settings of the
         socket."""
-        self._open_door, self._limits = open_door, limits
+        self._open_context, self._limits = open_context, limits
         self._allowed = [ipaddress.ip_network(network, strict=False) for network in limits.allowed]
         self._connections: list[Connection] = []
         self._stopped = asyncio.Event()
         # One thread, since a store belongs to the thread that opened it; each command takes some milliseconds.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="monitor-door")
-        self._door: Door | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="monitor-commands")
+        self._context: CommandContext | None = None
         self.addresses: list[str] = []
 
     async def run(self) -> None:
@@ -82,7 +82,7 @@ class LineServer:
         for the command at work. Raises UsageError for an address that cannot be used, and what opening the
         store raises."""
         servers = await self._listen()
-        self._door = await self._in_thread(self._open_door)
+        self._context = await self._in_thread(self._open_context)
         try:
             await self._stopped.wait()
         finally:
@@ -214,10 +214,10 @@ class LineServer:
             return replies.internal_error(f"{type(error).__name__}; the log of the monitor has more")
 
     @property
-    def _opened(self) -> Door:
-        if self._door is None:
+    def _opened(self) -> CommandContext:
+        if self._context is None:
             raise UsageError("the monitor is starting; try again")
-        return self._door
+        return self._context
 
     def _connected(self) -> Reply:
         """Return the list of connections (``WHOS``), the oldest first."""
