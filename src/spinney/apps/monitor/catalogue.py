@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spinney.apps.monitor import settings
+from spinney.apps.monitor.checks.capabilities import text_of
 from spinney.apps.monitor.checks.fetch import Unreachable, fetch, refuse_compressed
 from spinney.apps.monitor.inventory import imports
 from spinney.apps.monitor.inventory.database import database
@@ -106,8 +107,7 @@ def _results(url: str, start: int) -> Any:
         if root.getroottree().docinfo.internalDTD is not None:
             problem = "it declares a document type, which is refused"
         elif results is None:
-            text = " ".join("".join(root.itertext()).split())[:300]
-            problem = f"status {fetched.status} with no records of CSW 2.0.2, but {text!r}"
+            problem = f"status {fetched.status} with no records of CSW 2.0.2, but {text_of(root)!r}"
         else:
             return results
     raise UsageError(f"the catalogue cannot be read: {problem}")

@@ -3,7 +3,7 @@
 A server may answer an error with the status 200; a document whose root is an exception report is an error here (OGC
 Web Services Common 06-121r9, 8.4, and the ``ServiceExceptionReport`` of WMS).
 
-The checks ``content`` and ``gdal`` use ``capabilities_uri`` and ``document`` as well."""
+The checks ``content`` and ``gdal`` use ``capabilities_uri`` and what reads documents as well."""
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
@@ -32,11 +32,11 @@ LAYERS = {
     "CSW": ("Operation",),
 }
 """The elements of which a useful service has at least one."""
-_EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
+EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
 """The roots of exception reports: those of WMS, and of all other services."""
 INVALID_XML = (ElementTree.ParseError, LookupError, ValueError)
 """What ElementTree raises for text that is no XML, and for an encoding that does not exist or that Expat lacks."""
-_TEXT_MAX = 300
+TEXT_MAX = 300
 """The most characters of a service's own text that are quoted in a finding."""
 
 
@@ -52,8 +52,10 @@ def check(service: Service, context: Context) -> Finding:
     except Unreachable as unreachable:
         return unreachable.finding
     name = local_name(root)
-    if name in _EXCEPTIONS:
-        return error("service_exception", f"The service answers with an exception: {_text(root)}")
+    if name in EXCEPTIONS:
+        return error(
+            "service_exception", f"The service answers with an exception: {text_of(root) or 'without a text'}"
+        )
     if name not in ROOTS[service.type]:
         return error(
             "wrong_document", f"The service answers with a document {name!r}, no {service.type} capabilities"
@@ -109,5 +111,6 @@ def local_name(element: ElementTree.Element) -> str:
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
-def _text(root: ElementTree.Element) -> str:
-    return " ".join("".join(root.itertext()).split())[:_TEXT_MAX] or "without a text"
+def text_of(root: ElementTree.Element) -> str:
+    """Return the text of a document, on one line and cut for a finding; empty where it has none."""
+    return " ".join("".join(root.itertext()).split())[:TEXT_MAX]

@@ -8,7 +8,15 @@ from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
 
-from spinney.apps.monitor.checks.capabilities import INVALID_XML, capabilities_uri, document, local_name
+from spinney.apps.monitor.checks.capabilities import (
+    EXCEPTIONS,
+    INVALID_XML,
+    TEXT_MAX,
+    capabilities_uri,
+    document,
+    local_name,
+    text_of,
+)
 from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch, refuse_compressed
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error, warning
@@ -114,7 +122,7 @@ def _feature(fetched: Fetched, name: str) -> Finding:
     """Judge the answer to a request for a feature. The elements in which features stand have different names
     in GML 2, GML 3 and WFS 2."""
     root = document(fetched)
-    if local_name(root) in ("ExceptionReport", "ServiceExceptionReport"):
+    if local_name(root) in EXCEPTIONS:
         return error("no_feature", f"The features of {name} cannot be fetched: {_beginning(fetched)}")
     if not any(
         local_name(element) in ("member", "featureMember", "featureMembers") for element in root.iter()
@@ -131,7 +139,6 @@ def _beginning(fetched: Fetched) -> str:
 def _text(fetched: Fetched) -> str:
     """Return what a response says: the text of an XML document, else its first characters."""
     try:
-        text = "".join(ElementTree.fromstring(fetched.body).itertext())  # noqa: S314 - see ``document``
+        return text_of(ElementTree.fromstring(fetched.body))  # noqa: S314 - see ``document``
     except INVALID_XML:
-        text = fetched.body[:300].decode("utf-8", "replace")
-    return " ".join(text.split())[:300]
+        return " ".join(fetched.body[:TEXT_MAX].decode("utf-8", "replace").split())

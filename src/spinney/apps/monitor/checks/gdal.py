@@ -7,7 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
-from spinney.apps.monitor.checks.capabilities import capabilities_uri
+from spinney.apps.monitor.checks.capabilities import TEXT_MAX, capabilities_uri
 from spinney.apps.monitor.checks.fetch import Unreachable, fetch
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import programs
@@ -22,7 +22,6 @@ _PROGRAMS = {
     "WMTS": ("gdalinfo",),
     "WFS": ("ogrinfo", "-so", "-ro"),
 }
-_TEXT_MAX = 300
 
 
 def check(service: Service, context: Context) -> Finding:
@@ -44,5 +43,5 @@ def check(service: Service, context: Context) -> Finding:
     except programs.ProgramFailed as failure:
         return error("gdal_error", f"{service.type} GDAL error: {failure}")
     if problem := next((line for line in output.splitlines() if line.startswith("ERROR")), None):
-        return error("gdal_error", f"{service.type} GDAL error: {problem[:_TEXT_MAX]}")
+        return error("gdal_error", f"{service.type} GDAL error: {problem[:TEXT_MAX]}")
     return Finding(info=f"Valid {service.type} GDAL info response (version {service.version})")
