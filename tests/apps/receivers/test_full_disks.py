@@ -10,7 +10,7 @@ import pytest
 from small_disk import BLOCK, SmallDisk, small_disk
 from spinney import Defer
 from spinney.apps.receivers import uploads
-from spinney.apps.receivers.application import room_awaited
+from spinney.apps.receivers.application import BAD_LIST, room_awaited
 
 ROOM = "make room, and it continues by itself"
 
@@ -68,7 +68,7 @@ def test_given_a_full_disk_when_a_file_is_put_aside_then_the_next_attempt_lists_
     disk.empty()
     # Then both are listed
     assert uploads.check_files(job) == 2
-    assert (made / uploads.BAD_LIST).read_text().splitlines() == [
+    assert (disk.folder / BAD_LIST).read_text().splitlines() == [
         "a.zip\tis no archive",
         "notes.txt\tits name is not that of a raw file of a receiver",
     ]

@@ -24,6 +24,8 @@ app = Spinney()
 MADE = "made"
 """The folder in the job's folder for all that the stages make. ``raw``: what was taken apart; ``aside``: what
 is no good; ``files``: the lists for the subjobs."""
+BAD_LIST = f"{MADE}/bad_files.txt"
+"""The list of files that are no good, in the job's folder: path, tab and reason on each line."""
 
 Receiver = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a receiver. It becomes part of paths, and a word of the command that fetches, so it is neither a path nor

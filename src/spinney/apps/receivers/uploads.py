@@ -18,6 +18,7 @@ from spinney import Fail, Job
 from spinney.apps.receivers import arrivals, settings
 from spinney.apps.receivers.application import (
     ARRIVALS,
+    BAD_LIST,
     MADE,
     Receiver,
     app,
@@ -33,10 +34,9 @@ from spinney.containers import Limits
 from spinney.errors import counted
 from spinney.reports.addresses import mailbox
 
-BAD_LIST = "bad_files.txt"
-"""The list of files that are no good, in the folder ``MADE``: path, tab and reason on each line."""
 ASIDE = "aside.jsonl"
-"""The same in the order in which it was found, a JSON list of path and reason on each line."""
+"""What ``BAD_LIST`` is made of, in the folder ``MADE``: a JSON list of path and reason on each line, in the order in which
+files were refused."""
 ARRIVED = "arrived"
 """In the job's folder: what was copied or fetched from elsewhere."""
 _FETCH_S = 1800  # the time limit of a fetch, in seconds
@@ -112,8 +112,8 @@ def check_files(job: Job) -> int:
     bad = sorted({BadFile(*orjson.loads(line)) for line in (made / ASIDE).read_bytes().splitlines()})
     if bad:
         text = "".join(f"{each.path}\t{each.reason}\n" for each in bad)
-        (made / BAD_LIST).write_text(text, encoding="utf-8")
-        job.products.add(f"{MADE}/{BAD_LIST}", "Files that are no good")
+        (job.folder / BAD_LIST).write_text(text, encoding="utf-8")
+        job.products.add(BAD_LIST, "Files that are no good")
     return len(bad)
 
 

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.apps.receivers import failures, settings, timeline
-from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs, uploads
+from spinney.apps.receivers.application import ARRIVALS, BAD_LIST, exports, reruns, syncs, uploads
 from spinney.apps.receivers.database.snapshots import snapshot
 from spinney.jobs import Filter, Job, State
 from spinney.operations import Control, Failure, InboxUploads, RelabelJob, Role
@@ -117,7 +117,7 @@ async def upload_page(request: Request, context: Authenticated, job_id: int) -> 
             "upload": upload,
             "results": control.queries.results(job_id),
             "children": [(child, results[child.id].get("detect") or {}) for child in children],
-            "bad_list": f"{MADE}/bad_files.txt",
+            "bad_list": BAD_LIST,
         }
 
     return pages.show(
