@@ -1,7 +1,7 @@
 """The other side of a bridge: what a class for another system's database provides.
 
 A new bridge is one such class and its commands; ``bridge`` knows nothing of the system. It calls ``begin`` once, then
- ``report``, ``tend``, ``wishes``, ``claimed`` and ``claim`` again and again, always from one thread.
+``report``, ``tend``, ``wishes``, ``claimed`` and ``claim`` again and again, always from one thread.
 
 Every write must be safe to repeat, and say what holds now; ``docs/bridges.md`` has the rules."""
 

@@ -33,8 +33,6 @@ from spinney.jobs import SETTLED, Job
 
 log = logging.getLogger("spinney.bridges.disbatch")
 
-UNABLE = "Unable to start"
-"""What the releases write to stdout of a task that cannot be started."""
 BEAT_S = 1.0
 """Seconds between two beats."""
 _NAMED: Document = {"_id": {"$type": "objectId"}}
@@ -201,7 +199,12 @@ class DisbatchNode:
 
     def reject(self, claim: Claim, reason: str) -> None:
         """End a task that cannot be started, as the releases do."""
-        fields = {"status": int(Status.FAILED), "stdout": UNABLE, "stderr": reason, "complete": True}
+        fields = {
+            "status": int(Status.FAILED),
+            "stdout": results.UNABLE_TO_START,
+            "stderr": reason,
+            "complete": True,
+        }
         self._write_one(claim.entry, claim.claim, fields)
 
     # --- what becomes of jobs -----------------------------------------------------------------
@@ -260,7 +263,11 @@ class DisbatchNode:
                     raise
                 log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
                 reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
-                refused = {"status": int(Status.FAILED), "stdout": results.UNABLE, "stderr": reason}
+                refused = {
+                    "status": int(Status.FAILED),
+                    "stdout": results.UNABLE_TO_COMPLETE,
+                    "stderr": reason,
+                }
                 return tasks.update_one(ours, _change(refused | {"complete": True})).matched_count == 1
 
     def _result(self, report: Report) -> Document:
