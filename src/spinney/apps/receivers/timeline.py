@@ -102,54 +102,87 @@ def read(db: sqlite3.Connection, *, now_s: float) -> Timeline:
 
     ``now_s``: the time now, in seconds since 1970. The name of a file may give any time; one that cannot be right
     stands at the edge of the picture, which would else have all others in one point."""
-    # The newest sessions with their files, by the index ``files_by_session``; a session without a file has no row.
+    # The newest sessions, by the index ``files_by_session``; a session without a file has no row.
     rows = db.execute(
         "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> ''), "
         "min(case when begun >= ?1 and begun < ?2 then begun end), max(case when begun < ?2 then begun end) "
         "from files group by session order by session desc limit ?3",
         (CLOCK_SET_S, now_s + AHEAD_S, SESSIONS_MAX),
-    ).fetchall()
+    )
+    files = [_SessionFiles(*row) for row in rows]
     # The hits of these sessions only: the primary key begins with the session, so older ones are not read.
-    hits_since = db.execute(
+    rows = db.execute(
         "select session, count(distinct run), count(*), max(time), min(case when time >= ? then time end) from hits "
         "where session >= ? group by session",
-        (CLOCK_SET_S, min((row[0] for row in rows), default=0)),
+        (CLOCK_SET_S, min((each.session for each in files), default=0)),
     )
-    detected = {session: numbers for session, *numbers in hits_since}
-    ends = [max(row[2], detected.get(row[0], (0, 0, row[2]))[2]) for row in rows]
-    set_times = [
-        at for at in (*(row[6] for row in rows), *(hit[3] for hit in detected.values())) if at is not None
-    ]
-    begun = min(set_times or (row[1] for row in rows), default=0.0)
-    right_ends = [
-        at for at in (*(row[7] for row in rows), *(hit[2] for hit in detected.values())) if at is not None
-    ]
-    ended = max(right_ends or ends, default=0.0)
+    hits = {session: _SessionHits(*numbers) for session, *numbers in rows}
+    first_times = _known(*(each.first_right for each in files), *(each.first_right for each in hits.values()))
+    last_times = _known(*(each.last_right for each in files), *(each.last for each in hits.values()))
+    begun = min(first_times or [each.first for each in files], default=0.0)
+    ended = max(last_times or [each.last for each in files], default=0.0)
     scale = WIDTH / max(1.0, ended - begun)
-    sessions = []
-    for (number, first, _, files, pulses, damaged, *_), last in zip(rows, ends, strict=True):
-        runs, hits, *_ = detected.get(number, (0, 0))
-        sessions.append(
-            Session(
-                number=number,
-                begun=first,
-                ended=last,
-                files=files,
-                pulses=pulses,
-                runs=runs,
-                hits=hits,
-                damaged=damaged,
-                file_marks=tuple(
-                    round(min(max(0.0, at - begun) * scale, WIDTH), 1)
-                    for (at,) in db.execute("select distinct begun from files where session = ?", (number,))
-                ),
-                run_marks=_run_marks(db, number, begun, scale),
-            )
-        )
+    sessions = tuple(
+        _session(db, each, hits.get(each.session, _NO_HITS), begun=begun, scale=scale) for each in files
+    )
     batches = db.execute(
         "select job, at, session, files, pulses, hits, afresh from batches order by id desc limit 50"
     )
-    return Timeline(tuple(sessions), tuple(Batch(*row) for row in batches), begun, ended)
+    return Timeline(sessions, tuple(Batch(*row) for row in batches), begun, ended)
+
+
+class _SessionFiles(NamedTuple):
+    """The files of a session, in numbers; times in seconds since 1970."""
+
+    session: int
+    first: float
+    """When the first was begun, and as ``last`` the last one, by whatever clock."""
+    last: float
+    files: int
+    pulses: int
+    damaged: int
+    first_right: float | None
+    """The same of those whose clock may have been right; None without one."""
+    last_right: float | None
+
+
+class _SessionHits(NamedTuple):
+    """The hits of a session, in numbers; times in seconds since 1970."""
+
+    runs: int
+    hits: int
+    last: float
+    first_right: float | None
+    """The first one that came after its clock was set; None without one."""
+
+
+_NO_HITS = _SessionHits(0, 0, float("-inf"), None)
+
+
+def _known(*times: float | None) -> list[float]:
+    """Return the times that there are."""
+    return [time for time in times if time is not None]
+
+
+def _session(
+    db: sqlite3.Connection, files: _SessionFiles, hits: _SessionHits, *, begun: float, scale: float
+) -> Session:
+    """Return a session with its marks in the picture, which begins at ``begun`` and has ``scale`` units a second."""
+    return Session(
+        number=files.session,
+        begun=files.first,
+        ended=max(files.last, hits.last),
+        files=files.files,
+        pulses=files.pulses,
+        runs=hits.runs,
+        hits=hits.hits,
+        damaged=files.damaged,
+        file_marks=tuple(
+            round(min(max(0.0, at - begun) * scale, WIDTH), 1)
+            for (at,) in db.execute("select distinct begun from files where session = ?", (files.session,))
+        ),
+        run_marks=_run_marks(db, files.session, begun, scale),
+    )
 
 
 def _run_marks(

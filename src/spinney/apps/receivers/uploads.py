@@ -35,8 +35,8 @@ from spinney.errors import counted
 from spinney.reports.addresses import mailbox
 
 ASIDE = "aside.jsonl"
-"""What ``BAD_LIST`` is made of, in the folder ``MADE``: a JSON list of path and reason on each line, in the order in which
-files were refused."""
+"""What ``BAD_LIST`` is made of, in the folder ``MADE``: a JSON list of path and reason on each line, in the order in
+which files were refused."""
 ARRIVED = "arrived"
 """In the job's folder: what was copied or fetched from elsewhere."""
 _FETCH_S = 1800  # the time limit of a fetch, in seconds
