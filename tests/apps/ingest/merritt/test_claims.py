@@ -182,7 +182,7 @@ def test_a_fault_that_nobody_foresaw_passes_over_one_job_and_names_it(
 
 def test_polling_leaves_one_watch_a_list(client: KazooClient, consumer: MerrittConsumer) -> None:
     for _ in range(5):
-        consumer._changed.set()
+        consumer._job_lists.note_change()
         assert taken(consumer) == []
 
     assert {len(watches) for watches in client._child_watchers.values()} == {1}

@@ -35,7 +35,7 @@ def record(queue: MerrittQueue, *, unlock: bool = True) -> Job:
 
 
 def taken(consumer: MerrittConsumer) -> list[str]:
-    consumer._changed.set()
+    consumer._job_lists.note_change()
     return [claim.entry for claim in consumer.claim(10)]
 
 

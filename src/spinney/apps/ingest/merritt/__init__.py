@@ -2,17 +2,18 @@
 
 The rules for those who run it are in ``docs/merritt.md``.
 
-``consumer``     the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
-``orders``       what a job there means here, as pure rules
-``progress``     the state and nodes of a job there, by what holds here
-``ownership``    which jobs there are this node's, by their locks and marks
-``marks``        what is written beside Merritt's nodes to know that
-``batches``      submissions made jobs, and batches that have ended reported
-``access``       access requests, answered by packages
-``passed_over``  items with a fault, left as they are with one warning, so that the others go on
-``mirror``       batches that were submitted here, shown there
-``settings``     ``merritt.toml``: which states and requests are worked on here
-``cli``          the commands ``spinney merritt``: run, and compare
+``consumer``       the other side of a bridge (``spinney.bridges``): takes jobs there and reports what became of them
+``orders``         what a job there means here, as pure rules
+``progress``       the state and nodes of a job there, by what holds here
+``ownership``      which jobs there are this node's, by their locks and marks
+``marks``          what is written beside Merritt's nodes to know that
+``batches``        submissions made jobs, and batches that have ended reported
+``access``         access requests, answered by packages
+``passed_over``    items with a fault, left as they are with one warning, so that the others go on
+``mirror``         batches that were submitted here, shown there
+``watched_lists``  lists there that are read again when they have changed
+``settings``       ``merritt.toml``: which states and requests are worked on here
+``cli``            the commands ``spinney merritt``: run, and compare
 
 The queue itself, with its layout, locks and state machines, is the library ``spinney.bridges.merritt``, and the
 commands for its operators are in ``spinney.bridges.merritt_admin``. A

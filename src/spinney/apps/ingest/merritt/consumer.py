@@ -8,16 +8,13 @@ one item is logged, and that item is left as it is.
 """
 
 import logging
-import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event
-from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from spinney.apps.ingest.merritt import orders, progress
@@ -28,6 +25,7 @@ from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.apps.ingest.merritt.ownership import ENDED, Ownership
 from spinney.apps.ingest.merritt.passed_over import PassedOver
 from spinney.apps.ingest.merritt.settings import Settings
+from spinney.apps.ingest.merritt.watched_lists import WatchedLists
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish, compared
 from spinney.bridges.merritt import (
     STEPS,
@@ -75,12 +73,6 @@ class MerrittConsumer:
     system: str = field(default="merritt", init=False)
     _session: object = field(default=None, init=False)
     """The id of the session in which the locks were taken; another one means that they are gone."""
-    _changed: Event = field(default_factory=Event, init=False)
-    """Set by watches, when there may be jobs to take."""
-    _batches_changed: Event = field(default_factory=Event, init=False)
-    """Set by watches, when there may be a batch to read or to report, or a request for access."""
-    _polled_s: dict[int, float] = field(default_factory=dict, init=False)
-    """When the lists behind each event were last read, by the event's identity, in monotonic seconds."""
 
     def __post_init__(self) -> None:
         self.name = f"merritt:{self.database}:{self.node}"
@@ -89,8 +81,9 @@ class MerrittConsumer:
         self._marks = Marks(self.client, self.node)
         self._owned = Ownership(self.client, self.queue, self._marks, self.name, self.settings.states)
         self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
-        # The same function each time, because ZooKeeper's client keeps every other one until it has fired.
-        self._watches = {id(each): _waker(each) for each in (self._changed, self._batches_changed)}
+        # In which there may be jobs to take; and batches to read or to report, and requests for access.
+        self._job_lists = WatchedLists(self.client, self.settings.poll)
+        self._batch_lists = WatchedLists(self.client, self.settings.poll)
 
     @property
     def parked(self) -> int:
@@ -108,8 +101,8 @@ class MerrittConsumer:
             self.queue.initialize()
             self._marks.enter(mark)
             self._marks.announce()
-            self._changed.set()
-            self._batches_changed.set()
+            self._job_lists.note_change()
+            self._batch_lists.note_change()
 
     def tend(self) -> None:
         """Create the jobs of pending batches, report those that have ended, and have packages made; nothing
@@ -121,9 +114,10 @@ class MerrittConsumer:
         with self._reached():
             self._marks.announce()
             self.access.answer()
-        if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS]):
+        if not self._batch_lists.is_due():
             return
         with self._reached():
+            self._batch_lists.watch([BATCHES, *_ACCESS_PATHS])
             batches = self._batches.open_paths()
             if "access" in self.settings.work:
                 self.access.take()
@@ -133,8 +127,7 @@ class MerrittConsumer:
             if "batches" in self.settings.work and not is_locked:
                 self._batches.read_pending(batches)
             # Behind the new jobs, whose lists are watched, too, and before the lists are read for reports.
-            for path in self.queue.batches.open_jobs_paths(batches):
-                self._watch(path, self._batches_changed)
+            self._batch_lists.watch(self.queue.batches.open_jobs_paths(batches))
             if "reports" in self.settings.work and not is_locked:
                 self._batches.report_ended(batches)
 
@@ -180,11 +173,11 @@ class MerrittConsumer:
         ``ingest``; a pending job of a locked collection becomes Held. The result is empty when nothing has
         changed since the last look.
         """
-        lists = map(job_states_path, self.settings.states)
-        if "jobs" not in self.settings.work or not self._is_due(self._changed, lists):
+        if "jobs" not in self.settings.work or not self._job_lists.is_due():
             return ()
         claims: list[Claim] = []
         with self._reached():
+            self._job_lists.watch(map(job_states_path, self.settings.states))
             if self.queue.locks.queue_is_locked("ingest"):
                 return ()
             locked_collections = set(self.queue.locks.locked_collections())
@@ -192,34 +185,13 @@ class MerrittConsumer:
             for state in sorted(self.settings.states, key=STEPS.index, reverse=True):
                 for job_id in self.queue.jobs.ids(state):
                     if len(claims) >= room:
-                        self._changed.set()  # there is more, for when there is room
+                        self._job_lists.note_change()  # there is more, for when there is room
                         return claims
                     if job_id in self._owned:
                         continue
                     if (claim := self._take(job_id, state, locked_collections, nodes)) is not None:
                         claims.append(claim)
         return claims
-
-    def _is_due(self, changed: Event, lists: Iterable[str]) -> bool:
-        """Return whether these lists are to be read now, and have ``changed`` set when one changes next.
-
-        The event is cleared and the watches are set before the lists are read, so that a change in between is
-        not missed.
-        """
-        now_s = time.monotonic()
-        if not changed.is_set() and now_s - self._polled_s.get(id(changed), -1e9) < self.settings.poll:
-            return False
-        changed.clear()
-        self._polled_s[id(changed)] = now_s
-        with self._reached():
-            for path in lists:
-                self._watch(path, changed)
-        return True
-
-    def _watch(self, path: str, changed: Event) -> None:
-        """Have ``changed`` set at the next change of a list."""
-        with suppress(NoNodeError):
-            self.client.retry(self.client.get_children, path, watch=self._watches[id(changed)])
 
     def _take(
         self, job_id: str, state: JobState, locked_collections: set[str], nodes: Collection[str]
@@ -425,7 +397,3 @@ class MerrittConsumer:
             raise ForeignAway(reason) from error
         except MerrittError as error:
             raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error
-
-
-def _waker(event: Event) -> Callable[[Any], None]:
-    return lambda _: event.set()
