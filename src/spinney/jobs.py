@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinney.model.outcomes import PASSED as PASSED
     from spinney.model.outcomes import Outcome as Outcome
     from spinney.model.states import LEASED as LEASED
+    from spinney.model.states import OPEN as OPEN
     from spinney.model.states import SETTLED as SETTLED
     from spinney.model.states import State as State
     from spinney.model.types import INTERNAL as INTERNAL
@@ -37,7 +38,7 @@ else:
             "spinney.define.job.options": "Options",
             "spinney.model.jobs": "Attempt ChildSummary Filter Job JOB_ID_MAX PARAMS_MAX_BYTES",
             "spinney.model.outcomes": "Outcome PASSED",
-            "spinney.model.states": "LEASED SETTLED State",
+            "spinney.model.states": "LEASED OPEN SETTLED State",
             "spinney.model.types": "Backoff INTERNAL PRIORITIES",
             "spinney.model.values": "names",
             "spinney.model.values.paths": "job_folder",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from spinney.bridges.foreign import Claim, ClaimLost, Foreign, ForeignAway, Order, Report, Wish
 from spinney.command_line import files_of
 from spinney.errors import DuplicateKey, SpinneyError, StoreUnavailable, StoreUnusable, UnknownType
-from spinney.jobs import SETTLED, Filter, Job, Options, State
+from spinney.jobs import OPEN, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob, all_jobs
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ SETTLED_S = 20.0
 AWAY_MAX_S = 30.0
 """The longest pause while the foreign store is away."""
 _PAGE = 500  # how many jobs are read, or reported, at once
-_OPEN = tuple(state for state in State if state not in SETTLED)
 
 
 @dataclass
@@ -244,7 +243,7 @@ class Bridge:
         retried or rerun them. Open ones are looked for each time; settled ones, for which all jobs of the
         bridge are read, every ``SETTLED_S``, and with some overlap, since clocks and transactions may
         differ."""
-        still_open = list(all_jobs(self.control.store, Filter(submitter=self.foreign.name, states=_OPEN)))
+        still_open = list(all_jobs(self.control.store, Filter(submitter=self.foreign.name, states=OPEN)))
         self._lost &= {self._taking(job) for job in still_open}
         self._link_again(still_open)
         if time.monotonic() - self._settled_s < SETTLED_S:

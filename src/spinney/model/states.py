@@ -31,6 +31,9 @@ class State(StrEnum):
 SETTLED = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
 """States in which nothing more happens to a job unless an operator opens it again."""
 
+OPEN = tuple(state for state in State if state not in SETTLED)
+"""All other states, as a filter takes them."""
+
 LEASED = frozenset({State.CLAIMED, State.RUNNING})
 """States that are read from a lease, never written into the job's row."""
 

@@ -12,7 +12,7 @@ from spinney.apps.monitor import inventory
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
 from spinney.errors import DuplicateKey, Refused, StoreUnavailable, UsageError
-from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
+from spinney.jobs import LEASED, OPEN, Filter, Job, Options
 from spinney.operations import CancelJob, Control, Role, all_jobs
 from spinney.tables import TablesUnusable
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OPEN = tuple(state for state in State if state not in SETTLED)
-"""The states of jobs that have not ended."""
 LISTED = 1000
 """The most sequences, or running checks, that are read at once; a monitor rarely has more."""
 OF_ONE_NAME = 22

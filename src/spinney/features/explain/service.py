@@ -11,7 +11,7 @@ from typing import Any
 from spinney.features.explain.cause_words import words
 from spinney.features.explain.explanation import Cause, Explanation
 from spinney.model.jobs import Filter
-from spinney.model.states import SETTLED, State
+from spinney.model.states import OPEN
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 from spinney.service.visibility import Visibility, without_hidden_jobs
@@ -101,5 +101,5 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
 
 def _sees_children(job_id: int, children: int, visibility: Visibility) -> bool:
     """Return whether all of so many open children are visible to the caller."""
-    open_ = Filter(parent_id=job_id, states=tuple(set(State) - SETTLED), superseded=False)
+    open_ = Filter(parent_id=job_id, states=OPEN, superseded=False)
     return visibility.count(open_, most=children) == children

@@ -17,7 +17,7 @@ from spinney.model.jobs import Filter
 from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.rights.actor import Actor
-from spinney.model.states import SETTLED, State
+from spinney.model.states import OPEN
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.model.values.unreadable import UNREADABLE
@@ -142,7 +142,7 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
     """
     if name == DEFAULT_QUEUE:
         raise Refused(f"the queue {name!r} always exists; 'spinney queue {name}' shows its settings")
-    if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1) or _is_moved_to(tx, name):
+    if filter_queries.count(tx.all, Filter(queue=name, states=OPEN), most=1) or _is_moved_to(tx, name):
         raise Refused(
             f"queue {name!r} still has jobs; move or cancel them first ('spinney list --queue {name}' shows them)"
         )
@@ -170,10 +170,6 @@ def _is_moved_to(tx: Tx, name: str) -> bool:
     """
     sql = "select 1 from leases l cross join jobs where jobs.id = l.job_id and jobs.queue_moved = ? limit 1"
     return tx.exists(sql, (name,))
-
-
-_OPEN = tuple(state for state in State if state not in SETTLED)
-"""The states of jobs that have not settled."""
 
 
 def _names(spec: TypeSpec, queue: str) -> bool:

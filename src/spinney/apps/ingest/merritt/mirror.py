@@ -25,7 +25,7 @@ from spinney.bridges.merritt.job_nodes import DEFAULT_PRIORITY, add_job
 from spinney.bridges.merritt.layout import BATCHES, JOBS
 from spinney.bridges.merritt.states import requeue_target
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction, create_numbered
-from spinney.jobs import SETTLED, Filter, State
+from spinney.jobs import OPEN, SETTLED, Filter, State
 from spinney.jobs import Job as SpinneyJob
 from spinney.operations import all_jobs
 
@@ -36,7 +36,6 @@ log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE: Final = "ingest.batch"
 _FINAL = (JobState.COMPLETED, JobState.DELETED)
-_OPEN = tuple(state for state in State if state not in SETTLED)
 _OVERLAP_US = 60_000_000
 """Jobs that settled so long before the last round are read again: a commit may come later than its time says."""
 
@@ -71,7 +70,7 @@ class Mirror:
         logged and left out; errors of the connection are raised.
         """
         began_us, since_us = self._control.clock(), self._read_since()
-        jobs = [*self._batches(states=_OPEN), *self._batches(settled_after_us=since_us - _OVERLAP_US)]
+        jobs = [*self._batches(states=OPEN), *self._batches(settled_after_us=since_us - _OVERLAP_US)]
         for job in jobs:
             try:
                 self._write_batch(job, BatchOrder.model_validate(job.params["order"]))
