@@ -11,7 +11,7 @@ from typing import Any, get_args
 from urllib.parse import urlencode
 
 from spinney.apps.ingest.deposits.orders import Stage
-from spinney.bridges.merritt import STEPS, Job, JobState, MerrittNodeTooLarge, MerrittQueue
+from spinney.bridges.merritt import STEPS, Job, JobState, MerrittNodeTooLarge, MerrittQueue, job_metadata
 from spinney.bridges.merritt.codec import object_bytes
 from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
@@ -81,12 +81,7 @@ def write_parts(
         return job
     parts: dict[str, dict[str, Any]] = {
         "identifiers": {"primary_id": processed["ark"], "local_id": list(processed["local_ids"])},
-        "metadata": {
-            "erc_who": processed["who"],
-            "erc_what": processed["what"],
-            "erc_when": processed["when"],
-            "erc_where": processed["ark"],
-        },
+        "metadata": job_metadata(processed["who"], processed["what"], processed["when"], processed["ark"]),
     }
     if server is not None:
         query = urlencode({"ark": processed["ark"], "version": processed["version"]})
