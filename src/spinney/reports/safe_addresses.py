@@ -2,7 +2,7 @@
 
 The host name is resolved once, and the connection is made to the very address that was checked, so that a name server
 cannot answer a second query with another address (DNS rebinding). ``safe_transport`` and the downloads of
-``spinney.apps.ingest.fetching`` connect to them."""
+``spinney.apps.ingest.fetch`` connect to them."""
 
 import socket
 from collections.abc import Sequence

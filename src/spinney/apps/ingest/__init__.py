@@ -27,7 +27,7 @@ The application and what its users call:
 Building blocks, none of which depends on jobs:
 
 ``manifests``    lists of files or objects, in Checkm and JSON
-``fetching``     files fetched from servers that depositors name
+``fetch``        files fetched from servers that depositors name
 ``identifiers``  ARKs and their minters
 ``storage``      versions of objects, on a file system or in S3 (OCFL)
 ``inventory``    what is in the archive, in SQL tables

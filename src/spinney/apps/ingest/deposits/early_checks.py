@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.fetching import urls
+from spinney.apps.ingest.fetch import urls
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields

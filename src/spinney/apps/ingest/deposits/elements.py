@@ -7,7 +7,7 @@ from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
-from spinney.apps.ingest.fetching.urls import shown_text
+from spinney.apps.ingest.fetch.urls import shown_text
 from spinney.errors import UsageError
 from spinney.jobs import Attempt, Job, Outcome, job_folder
 from spinney.operations import Store

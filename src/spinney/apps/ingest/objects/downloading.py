@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Job
-from spinney.apps.ingest import fetching
+from spinney.apps.ingest import fetch
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.byte_progress import SHOW_S, byte_progress
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.fetching import RemoteFile, Stopped
+from spinney.apps.ingest.fetch import RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
 from spinney.apps.ingest.objects.provisioning import disk, promise, renew
@@ -99,7 +99,7 @@ def _lock_hosts(work: Work, remote_files: list[RemoteFile]) -> int:
     """
     downloads = work.settings.downloads
     at_once = downloads.at_once
-    for host, files in sorted(Counter(h for w in remote_files for h in fetching.hosts_of([w.url])).items()):
+    for host, files in sorted(Counter(h for w in remote_files for h in fetch.hosts_of([w.url])).items()):
         most = min(files, downloads.at_once, downloads.host_limit)
         amount = _lock(work.job, host_lock(host), most, downloads.host_limit)
         at_once = at_once if amount == min(files, downloads.at_once) else min(at_once, amount)
@@ -142,10 +142,10 @@ def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
     is_full = _disk_watch(work)
     try:
         with unresponsive_hosts.watched(
-            work, fetching.hosts_of(w.url for w in remote_files), unresponsive_hosts.FILES
+            work, fetch.hosts_of(w.url for w in remote_files), unresponsive_hosts.FILES
         ) as watch:
             at_once = _lock_hosts(work, remote_files)
-            files = fetching.fetch_all(
+            files = fetch.fetch_all(
                 watch.with_tries(remote_files),
                 work.folder / PAYLOAD,
                 watch.rules,
@@ -205,7 +205,7 @@ def _copy(source: Path, target: Path, work: Work, sums: Sums) -> int:
     """Copy a file so that it is whole or absent under its name; return its size."""
     # Beside the payload, where the temporary name cannot clash with a name that a depositor chose, or make it too long.
     folder = work.folder / PAYLOAD
-    beside = fetching.aside_of(folder) / "held"
+    beside = fetch.aside_of(folder) / "held"
     beside.parent.mkdir(exist_ok=True)
     beside.unlink(missing_ok=True)
     with source.open("rb") as file:

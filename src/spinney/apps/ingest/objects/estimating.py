@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Fail, Job, Warn
-from spinney.apps.ingest import fetching, manifests
+from spinney.apps.ingest import fetch, manifests
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits import early_checks, priorities
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.fetching import Estimate, RemoteFile, Stopped
+from spinney.apps.ingest.fetch import Estimate, RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, load_work, write_list
@@ -88,7 +88,7 @@ def write_file_list(work: Work, rows: list[Row]) -> None:
 def _request_sizes(work: Work, urls: list[str]) -> dict[str, Estimate]:
     """Return the estimates by URL. A host that has not answered for too long is skipped: its sizes are unknown."""
     with unresponsive_hosts.watched(work, _hosts_of(urls), unresponsive_hosts.SIZES, forgiving=True) as watch:
-        estimates = fetching.estimate(
+        estimates = fetch.estimate(
             urls,
             watch.rules,
             at_once=work.settings.downloads.estimates_at_once,
@@ -103,7 +103,7 @@ def _hosts_of(urls: list[str]) -> Iterator[str]:
     """Yield the hosts of these URLs; those of URLs that may not be used are left out."""
     for url in urls:
         with suppress(NotAdmitted):  # its estimate reports a URL that may not be used
-            yield from fetching.hosts_of([url])
+            yield from fetch.hosts_of([url])
 
 
 def _is_local(url: str) -> bool:
@@ -173,7 +173,7 @@ def _fetch_manifest(work: Work) -> Path:
     # A manifest of an earlier attempt would not be fetched again, and may be the one that could not be read.
     work_places.remove_fetched(folder)
     with unresponsive_hosts.watched(work, _hosts_of([work.url]), unresponsive_hosts.MANIFEST) as watch:
-        fetching.fetch_all(
+        fetch.fetch_all(
             watch.with_tries([remote_file]),
             folder,
             replace(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Job, Warn
-from spinney.apps.ingest import fetching
+from spinney.apps.ingest import fetch
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
@@ -60,7 +60,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     enters in the inventory (``_value``)."""
     work = load_work(job, order)
     # The download is recorded, so that only an operator's request repeats it; a source may have changed by then.
-    fetching.forget(work.folder / PAYLOAD)
+    fetch.forget(work.folder / PAYLOAD)
     with admission():
         content = _content(work)
         about = _about(work, content)

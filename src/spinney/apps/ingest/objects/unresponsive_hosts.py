@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from spinney import Defer, Fail
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules
+from spinney.apps.ingest.fetch import FetchFailed, RemoteFile, Rules
 from spinney.apps.ingest.objects.work import Work
 from spinney.files import copies
 from spinney.files.paths import shown

@@ -15,7 +15,7 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import url_queries
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.fetching import Rules
+from spinney.apps.ingest.fetch import Rules
 from spinney.errors import UsageError
 from spinney.files import copies
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from spinney.apps.ingest import fetching
+from spinney.apps.ingest import fetch
 from spinney.apps.ingest.objects import unpacked_content
 from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, WANTED, Work
 from spinney.files import copies
@@ -62,7 +62,7 @@ def clear(work: Work) -> None:
 def remove_fetched(folder: Path) -> None:
     """Remove what was fetched into a folder, also in part."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
+    shutil.rmtree(fetch.aside_of(folder), ignore_errors=True)
 
 
 def clear_fetched(work: Work) -> None:
@@ -71,7 +71,7 @@ def clear_fetched(work: Work) -> None:
     Raises OSError where a file cannot be removed, which would pass for one that is right.
     """
     unpacked_content.clear(work)
-    for folder in (work.folder / PAYLOAD, fetching.aside_of(work.folder / PAYLOAD)):
+    for folder in (work.folder / PAYLOAD, fetch.aside_of(work.folder / PAYLOAD)):
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
     (work.folder / FETCHED).unlink(missing_ok=True)
@@ -92,7 +92,7 @@ def present_bytes(work: Work) -> int:
     """Return the bytes that earlier attempts have fetched, whole files and parts."""
     folder = work.folder / PAYLOAD
     whole = (Path(top, name) for top, _, files in os.walk(folder) for name in files)
-    return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
+    return sum(path.lstat().st_size for path in chain(whole, fetch.aside_of(folder).glob("*.part")))
 
 
 def _others(work: Work) -> Iterator[Path]:

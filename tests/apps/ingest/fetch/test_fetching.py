@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Web, stuck
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all, journal
+from spinney.apps.ingest.fetch import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all, journal
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted
 

@@ -1,4 +1,4 @@
-"""Fetching estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
+"""Estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
 
     estimate(urls, rules)              HEAD on every URL, many at once
     fetch_all(files, folder, rules)    GET, several at once, resumed after a break
@@ -45,16 +45,16 @@ one whose file never got its name, has no effect.
 ``parallel_tasks``    several tasks at once, with callbacks in the caller's thread
 ``errors``            the errors of one try
 
-Specified by ``tests/apps/ingest/fetching``.
+Specified by ``tests/apps/ingest/fetch``.
 """
 
-from spinney.apps.ingest.fetching.fetches import aside_of as aside_of
-from spinney.apps.ingest.fetching.fetches import fetch_all as fetch_all
-from spinney.apps.ingest.fetching.fetches import forget as forget
-from spinney.apps.ingest.fetching.rules import Estimate as Estimate
-from spinney.apps.ingest.fetching.rules import FetchFailed as FetchFailed
-from spinney.apps.ingest.fetching.rules import RemoteFile as RemoteFile
-from spinney.apps.ingest.fetching.rules import Rules as Rules
-from spinney.apps.ingest.fetching.rules import Stopped as Stopped
-from spinney.apps.ingest.fetching.size_estimates import estimate as estimate
-from spinney.apps.ingest.fetching.urls import hosts_of as hosts_of
+from spinney.apps.ingest.fetch.fetches import aside_of as aside_of
+from spinney.apps.ingest.fetch.fetches import fetch_all as fetch_all
+from spinney.apps.ingest.fetch.fetches import forget as forget
+from spinney.apps.ingest.fetch.rules import Estimate as Estimate
+from spinney.apps.ingest.fetch.rules import FetchFailed as FetchFailed
+from spinney.apps.ingest.fetch.rules import RemoteFile as RemoteFile
+from spinney.apps.ingest.fetch.rules import Rules as Rules
+from spinney.apps.ingest.fetch.rules import Stopped as Stopped
+from spinney.apps.ingest.fetch.size_estimates import estimate as estimate
+from spinney.apps.ingest.fetch.urls import hosts_of as hosts_of

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
-from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile, Rules
+from spinney.apps.ingest.fetch.errors import Differs, Halt, TryFailed
+from spinney.apps.ingest.fetch.rules import Fetched, RemoteFile, Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from email.errors import (
 )
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest.fetching import response_headers, urls
-from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
-from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
-from spinney.apps.ingest.fetching.rules import Rules
+from spinney.apps.ingest.fetch import response_headers, urls
+from spinney.apps.ingest.fetch.connections import Connection, Connector, Response, Server
+from spinney.apps.ingest.fetch.errors import ConnectionBroke, Halt, TryFailed
+from spinney.apps.ingest.fetch.rules import Rules
 from spinney.files import paths
 from spinney.files.paths import NotAdmitted
 

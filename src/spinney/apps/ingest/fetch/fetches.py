@@ -10,14 +10,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
-from spinney.apps.ingest.fetching.downloads import copy_file, download
-from spinney.apps.ingest.fetching.errors import Differs, Halt, TryFailed
-from spinney.apps.ingest.fetching.http_client import HttpClient
-from spinney.apps.ingest.fetching.journal import Journal, existing_file
-from spinney.apps.ingest.fetching.partial_files import Part
-from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules
-from spinney.apps.ingest.fetching.wanted_files import WantedFile
+from spinney.apps.ingest.fetch import parallel_tasks, partial_files, urls
+from spinney.apps.ingest.fetch.downloads import copy_file, download
+from spinney.apps.ingest.fetch.errors import Differs, Halt, TryFailed
+from spinney.apps.ingest.fetch.http_client import HttpClient
+from spinney.apps.ingest.fetch.journal import Journal, existing_file
+from spinney.apps.ingest.fetch.partial_files import Part
+from spinney.apps.ingest.fetch.rules import Fetched, FetchFailed, RemoteFile, Rules
+from spinney.apps.ingest.fetch.wanted_files import WantedFile
 from spinney.files import copies, disk_space, paths
 from spinney.files.digests import canonical
 from spinney.files.paths import NotAdmitted
@@ -80,7 +80,7 @@ def fetch_all(
     client = HttpClient(rules, halt, at_once=at_once, answered=answered)
     with _locked(aside, files[0]), closing(Journal(aside / JOURNAL)) as journal:
         with closing(client):
-            fetching = _Fetching(
+            call = _FetchCall(
                 folder=folder.resolve(),
                 aside=aside,
                 rules=rules,
@@ -92,7 +92,7 @@ def fetch_all(
                 is_new={p.name for p in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
             )
             fetched = parallel_tasks.run_parallel(
-                files, fetching.fetch, at_once=at_once, halt=halt, progress=progress, stopped=stopped
+                files, call.fetch, at_once=at_once, halt=halt, progress=progress, stopped=stopped
             )
         if sync:
             _sync(folder, files)
@@ -101,7 +101,7 @@ def fetch_all(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fetching:
+class _FetchCall:
     """The data that all files of one call share."""
 
     folder: Path

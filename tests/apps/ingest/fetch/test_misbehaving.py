@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from apps.ingest.fetching.conftest import Rests
+from apps.ingest.fetch.conftest import Rests
 from apps.ingest.web import (
     Behaviour,
     Exchange,
@@ -27,7 +27,7 @@ from apps.ingest.web import (
     stuck,
     whole_again,
 )
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, aside_of, fetch_all
+from spinney.apps.ingest.fetch import FetchFailed, RemoteFile, Rules, aside_of, fetch_all
 from spinney.files.digests import digest
 
 BODY = bytes(range(256)) * 40

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spinney.apps.ingest.fetching import response_headers
-from spinney.apps.ingest.fetching.connections import Pace
+from spinney.apps.ingest.fetch import response_headers
+from spinney.apps.ingest.fetch.connections import Pace
 
 LATER = "Sun, 09 Sep 2001 01:46:41 GMT"
 EARLIER = "Sun, 09 Sep 2001 01:46:40 GMT"

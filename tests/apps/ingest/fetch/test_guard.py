@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from apps.ingest.web import Web, redirect
-from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, estimate, fetch_all
+from spinney.apps.ingest.fetch import FetchFailed, RemoteFile, Rules, estimate, fetch_all
 
 
 def refusal(url: str, folder: Path, rules: Rules) -> FetchFailed:

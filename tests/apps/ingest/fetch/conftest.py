@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Web
-from spinney.apps.ingest.fetching import Rules
+from spinney.apps.ingest.fetch import Rules
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Repeated, Web, headed, raw, redirect, status
-from spinney.apps.ingest.fetching import (
+from spinney.apps.ingest.fetch import (
     Estimate,
     FetchFailed,
     RemoteFile,

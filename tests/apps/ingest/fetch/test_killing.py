@@ -11,7 +11,7 @@ import pytest
 
 from apps.ingest.web import Repeated, Web, stuck
 from long_tests import LONG
-from spinney.apps.ingest.fetching import RemoteFile, Rules, aside_of, fetch_all
+from spinney.apps.ingest.fetch import RemoteFile, Rules, aside_of, fetch_all
 
 MEGABYTE = 1 << 20
 SIZE_BYTES = (5 << 30) if LONG else 64 * MEGABYTE
@@ -20,7 +20,7 @@ GROWTH_MAX_BYTES = 24 * MEGABYTE
 CHILD = """
 import json, re, sys
 from pathlib import Path
-from spinney.apps.ingest.fetching import Rules, RemoteFile, fetch_all
+from spinney.apps.ingest.fetch import Rules, RemoteFile, fetch_all
 
 def peak_bytes():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024

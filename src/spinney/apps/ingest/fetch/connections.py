@@ -17,8 +17,8 @@ from functools import cached_property
 from http.client import HTTPResponse, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
-from spinney.apps.ingest.fetching.errors import ConnectionBroke, Halt, TryFailed
-from spinney.apps.ingest.fetching.rules import Rules
+from spinney.apps.ingest.fetch.errors import ConnectionBroke, Halt, TryFailed
+from spinney.apps.ingest.fetch.rules import Rules
 from spinney.files import paths
 from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from spinney.apps.ingest.fetching import parallel_tasks
+from spinney.apps.ingest.fetch import parallel_tasks
 
 
 def test_threads_that_were_started_are_waited_for_when_another_cannot_be(

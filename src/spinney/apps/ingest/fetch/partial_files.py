@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.fetching.wanted_files import WantedFile
+from spinney.apps.ingest.fetch.wanted_files import WantedFile
 from spinney.files import copies
 from spinney.files.digests import Sums
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Generic, TypeVar
 
-from spinney.apps.ingest.fetching.errors import Halted
-from spinney.apps.ingest.fetching.rules import Stopped
+from spinney.apps.ingest.fetch.errors import Halted
+from spinney.apps.ingest.fetch.rules import Stopped
 from spinney.files.thread_pool import thread_pool
 
 T = TypeVar("T")

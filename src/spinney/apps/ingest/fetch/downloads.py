@@ -5,11 +5,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from spinney.apps.ingest.fetching import partial_files, response_headers
-from spinney.apps.ingest.fetching.errors import TryFailed
-from spinney.apps.ingest.fetching.http_client import Answer, HttpClient, status_error
-from spinney.apps.ingest.fetching.partial_files import Head, Part
-from spinney.apps.ingest.fetching.wanted_files import WantedFile
+from spinney.apps.ingest.fetch import partial_files, response_headers
+from spinney.apps.ingest.fetch.errors import TryFailed
+from spinney.apps.ingest.fetch.http_client import Answer, HttpClient, status_error
+from spinney.apps.ingest.fetch.partial_files import Head, Part
+from spinney.apps.ingest.fetch.wanted_files import WantedFile
 from spinney.errors import UsageError
 from spinney.files import copies, paths
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from spinney.apps.ingest.fetching import parallel_tasks, response_headers, urls
-from spinney.apps.ingest.fetching.downloads import size_of
-from spinney.apps.ingest.fetching.errors import Halt, TryFailed
-from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
-from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules
+from spinney.apps.ingest.fetch import parallel_tasks, response_headers, urls
+from spinney.apps.ingest.fetch.downloads import size_of
+from spinney.apps.ingest.fetch.errors import Halt, TryFailed
+from spinney.apps.ingest.fetch.http_client import HttpClient, status_error
+from spinney.apps.ingest.fetch.rules import Estimate, FetchFailed, Rules
 from spinney.files.paths import NotAdmitted
 
 _NO_HEAD = frozenset({405, 501})

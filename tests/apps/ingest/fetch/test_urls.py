@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest.fetching import hosts_of, urls
+from spinney.apps.ingest.fetch import hosts_of, urls
 from spinney.files.paths import NotAdmitted
 
 
