@@ -15,22 +15,26 @@ from spinney.apps.ingest.storage.layout import CONFIG, LAYOUT, Layout, read_layo
 from spinney.apps.ingest.storage.place import Document
 from spinney.files.paths import NotAdmitted
 
+_NO_FOLDER = "the URL of a storage on this machine is file:///folder"
+_NO_BUCKET = "the URL of an S3 storage is s3://bucket/prefix, without credentials"
+
 
 @pytest.mark.parametrize(
-    "target",
+    ("target", "reason"),
     [
-        "relative/folder",
-        "file://elsewhere/archive",
-        "file:relative",
-        "s3://",
-        "s3://key:secret@bucket/x",
-        "s3://bucket/../x",
-        "s3://bucket/x?versionId=1",
+        ("relative/folder", "is not absolute"),
+        ("file://elsewhere/archive", _NO_FOLDER),
+        ("file:relative", _NO_FOLDER),
+        ("s3://", _NO_BUCKET),
+        ("s3://key:secret@bucket/x", _NO_BUCKET),
+        ("s3://bucket/../x", "'..' is no name of a file"),
+        ("s3://bucket/x?versionId=1", _NO_BUCKET),
     ],
 )
-def test_what_is_no_target(target: str) -> None:
+def test_what_is_no_target(target: str, reason: str) -> None:
     with pytest.raises(NotAdmitted) as refusal:
         open_storage(target)
+    assert reason in str(refusal.value)
     assert "secret" not in str(refusal.value)
 
 
@@ -70,12 +74,18 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"tupleSize": 33}, {"tupleSize": "3"}, {"digestAlgorithm": ["x"]}, {"tupleSize": 0}]
+    ("parameters", "reason"),
+    [
+        ({"tupleSize": 33}, "tupleSize: Input should be less than or equal to 32"),
+        ({"tupleSize": "3"}, "tupleSize: Input should be a valid integer"),
+        ({"digestAlgorithm": ["x"]}, "digestAlgorithm: Input should be 'md5', "),
+        ({"tupleSize": 0}, "the file: tupleSize and numberOfTuples are 0 only together"),
+    ],
 )
-def test_parameters_of_a_layout_that_are_not_lawful(parameters: dict[str, object]) -> None:
+def test_parameters_of_a_layout_that_are_not_lawful(parameters: dict[str, object], reason: str) -> None:
     declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
     documents = {LAYOUT: Document(raw=declared), CONFIG: Document(raw=orjson.dumps(parameters))}
-    with pytest.raises(NotAdmitted, match="is not valid"):
+    with pytest.raises(NotAdmitted, match=rf"is not valid \({reason}"):
         read_layout(documents.get, "/archive")
 
 
@@ -118,38 +128,44 @@ SOUND: dict[str, object] = {
 }
 
 
+_NO_NAME = "head: String should match pattern"
+_NO_DIGEST = "in the manifest is no lowercase digest of a content"
+_NO_VERSIONS = "there are not exactly the versions 1 to 1"
+
+
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "reason"),
     [
-        {"type": "https://ocfl.io/2.0/spec/#inventory"},
-        {"id": "ark:/1/other"},
-        {"digestAlgorithm": "md5"},
-        {"head": "v00"},
-        {"head": "1"},
-        {"head": 1},
-        {"contentDirectory": ".."},
-        {"contentDirectory": "a/b"},
-        {"contentDirectory": 1},
-        {"manifest": []},
-        {"manifest": {SUM.upper(): ["v01/content/x"]}},
-        {"manifest": {"ab": ["v01/content/x"]}},
-        {"manifest": {SUM: []}},
-        {"manifest": {SUM: [1]}},
-        {"manifest": {SUM: "v01/content/x"}},
-        {"manifest": {SUM: ["../x"]}},
-        {"fixity": None},
-        {"fixity": {"md5": {"0": ["/x"]}}},
-        {"versions": {}},
-        {"versions": {"v1": {}}},
-        {"versions": {"v01": {}, "v02": {}}},
+        ({"type": "https://ocfl.io/2.0/spec/#inventory"}, "is not of OCFL 1.0 or 1.1"),
+        ({"id": "ark:/1/other"}, "is that of 'ark:/1/other'"),
+        ({"digestAlgorithm": "md5"}, "digestAlgorithm: Input should be 'sha512' or 'sha256'"),
+        ({"head": "v00"}, _NO_NAME),
+        ({"head": "1"}, _NO_NAME),
+        ({"head": 1}, "head: Input should be a valid string"),
+        ({"contentDirectory": ".."}, "'..' is no name of a file"),
+        ({"contentDirectory": "a/b"}, "'a/b' has a '/' or a NUL in it"),
+        ({"contentDirectory": 1}, "contentDirectory: Input should be a valid string"),
+        ({"manifest": []}, "manifest: Input should be a valid dictionary"),
+        ({"manifest": {SUM.upper(): ["v01/content/x"]}}, _NO_DIGEST),
+        ({"manifest": {"ab": ["v01/content/x"]}}, _NO_DIGEST),
+        ({"manifest": {SUM: []}}, _NO_DIGEST),
+        ({"manifest": {SUM: [1]}}, f"manifest.{SUM}.0: Input should be a valid string"),
+        ({"manifest": {SUM: "v01/content/x"}}, f"manifest.{SUM}: Input should be a valid list"),
+        ({"manifest": {SUM: ["../x"]}}, "path '../x': '..' is no name of a file"),
+        ({"fixity": None}, "fixity: Input should be a valid dictionary"),
+        ({"fixity": {"md5": {"0": ["/x"]}}}, "'/x' is absolute"),
+        ({"versions": {}}, _NO_VERSIONS),
+        ({"versions": {"v1": {}}}, _NO_VERSIONS),
+        ({"versions": {"v01": {}, "v02": {}}}, _NO_VERSIONS),
     ],
 )
-def test_an_inventory_that_is_not_valid_is_damaged(changed: dict[str, object]) -> None:
+def test_an_inventory_that_is_not_valid_is_damaged(changed: dict[str, object], reason: str) -> None:
     sound = inventories.parse(orjson.dumps(SOUND), ARK)
     assert (sound.head, sound.name(2)) == (1, "v02")
 
-    with pytest.raises(Damaged, match=r"the inventory of .*; restore it from a copy"):
+    with pytest.raises(Damaged, match=r"the inventory of .*; restore it from a copy") as refusal:
         inventories.parse(orjson.dumps({**SOUND, **changed}), ARK)
+    assert reason in str(refusal.value)
 
 
 def test_a_damaged_head_takes_no_memory() -> None:
