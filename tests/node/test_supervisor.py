@@ -6,7 +6,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -481,14 +480,15 @@ def test_a_shared_worker_that_loads_the_application_for_long_keeps_no_jobs(
     code.write_text(good)
     cluster.file("sitecustomize.py").write_text(_HURRIED)
     path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
-    cluster.node(app="gated_app:app", env={"PYTHONPATH": path}, log=log, log_level="debug", slots=1)
+    node = cluster.node(app="gated_app:app", env={"PYTHONPATH": path}, log=log, log_level="debug", slots=1)
     os.mkfifo(gate)
     code.write_text(f"open({str(gate)!r}).close()\n{good}")
     (job,) = cluster.submit("noop")
     # Then it hands the job back, and does not claim it again
     until(lambda: "leases are taken back" in log.read_text(), "it is taken back")
     until(lambda: cluster.store.job(job).state is State.PENDING, "it is recorded")
-    time.sleep(1)
+    beats = node.beats()
+    until(lambda: node.beats() >= beats + 5, "it had occasions to claim it")
     assert log.read_text().count("leases are taken back") == 1
     # And when the application is loaded, this job and others run, all in that worker
     gate.open("w").close()

@@ -1,6 +1,7 @@
 """Entering under a name that somebody has, or has had."""
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
@@ -65,9 +66,17 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
 
 
 async def test_a_start_that_waits_for_another_of_its_name_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
+    flock, looks, looked_again = fcntl.flock, count(), asyncio.Event()
+
+    def counted(fd: int, operation: int) -> None:
+        if next(looks) == 5:
+            looked_again.set()
+        flock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", counted)
 
     async def start() -> None:
         async with startup_lock(tmp_path, "oak"):
@@ -77,7 +86,7 @@ async def test_a_start_that_waits_for_another_of_its_name_says_so(
     async with startup_lock(tmp_path, "oak"):
         # When another of the same name begins, and the first one is over
         second = asyncio.create_task(start())
-        await asyncio.sleep(0.5)
+        await looked_again.wait()
         waits = [*caplog.messages]
     await second
     # Then it has said once for what it waited
