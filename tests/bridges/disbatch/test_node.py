@@ -46,7 +46,7 @@ class Node:
         self.place, self.name = place / name, name
         self.place.mkdir()
         (self.place / "disbatch.toml").write_text(settings)
-        self._own = {
+        self.own_environment = {
             "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
             "TASK_NOTES": str(place / "notes"),
             "DISBATCH_MONGO": server.url,
@@ -54,12 +54,12 @@ class Node:
         }
         self.environment = {
             k: v for k, v in os.environ.items() if not k.startswith(("SPINNEY_", "DISBATCH_"))
-        } | self._own
+        } | self.own_environment
         self.processes: list[subprocess.Popen[bytes]] = []
         self.spinney("init")
 
     def spinney(self, *words: str, code: int = 0) -> str:
-        result = Shell(self.place).call(*words, **self._own)
+        result = Shell(self.place).call(*words, **self.own_environment)
         assert result.returncode == code, (words, result.stdout, result.stderr)
         return result.stdout
 
@@ -249,7 +249,7 @@ def test_a_repair_leaves_the_name_to_a_bridge_at_work_on_another_host(
     (lock,) = tmp_path.rglob(".bridges/*.lock")
     lock.unlink()
 
-    result = Shell(node.place).call("disbatch", "check", "--repair", "--name", "oak", **node._own)
+    result = Shell(node.place).call("disbatch", "check", "--repair", "--name", "oak", **node.own_environment)
 
     assert result.returncode == 1
     assert f"the bridge disbatch:{db.name}:oak has just reported, so it is at work" in result.stderr
@@ -541,7 +541,7 @@ def test_a_name_that_no_node_can_have_is_refused_before_anything_is_written(
 ) -> None:
     node = Node(tmp_path, db, mongo_server, "oak")
 
-    result = Shell(node.place).call("disbatch", "node", "--name", name, **node._own)
+    result = Shell(node.place).call("disbatch", "node", "--name", name, **node.own_environment)
 
     assert result.returncode == 2
     assert "cannot name a node" in result.stderr
