@@ -179,7 +179,9 @@ def test_given_a_form_unfolded_when_the_page_moves_then_what_was_typed_and_the_f
     expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
 
 
-def test_given_a_form_unfolded_when_actions_before_it_change_then_the_focus_stays(page: Page, site: Site) -> None:
+def test_given_a_form_unfolded_when_actions_before_it_change_then_the_focus_stays(
+    page: Page, site: Site
+) -> None:
     job = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
     site.shell.ok("hold", str(job), "--reason", "wait")
     page.goto(f"/jobs/{job}")

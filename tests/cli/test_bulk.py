@@ -179,10 +179,24 @@ def test_a_preview_names_the_stages_that_run_again(bare: Shell, made: Everything
     ]
 
 
+def test_a_preview_of_jobs_that_would_all_be_refused_names_no_stages(bare: Shell, made: Everything) -> None:
+    out = bare.ok("retry", str(made["failed for a need"]), "--dry-run")
+
+    assert out == "0 of 1 job would be retried\n"
+
+
+def test_a_preview_of_one_named_job_counts_all_that_is_done_because_of_it(
+    bare: Shell, made: Everything
+) -> None:
+    out = bare.ok("delete", str(made["bad batch"]), "--dry-run")
+
+    assert out == "5 jobs would be deleted\n"
+
+
 def test_of_named_jobs_each_is_told_with_what_it_brings_about(bare: Shell, made: Everything) -> None:
     leaf, branch, root = made["deep leaf"], made["deep branch"], made["deep root"]
 
-    assert bare.ok("retry", str(leaf)) == f"job {leaf} goes on; {branch}, {root} waits for it again\n"
+    assert bare.ok("retry", str(leaf)) == f"job {leaf} goes on; {branch}, {root} wait for it again\n"
     assert bare.ok("move", str(leaf), "--to", "urgent") == f"job {leaf} is moved into queue urgent\n"
     assert bare.ok("priority", str(leaf), "--to", "3") == f"job {leaf} is given priority 3\n"
 

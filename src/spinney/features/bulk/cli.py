@@ -158,9 +158,9 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
     if json:
         display.print_json({name: value for name, value in asdict(preview).items() if name != "sample"})
         return
-    named = command.ids if command.filter is None else None
-    of = f" of {counted(len(named), 'job')}" if named is not None and preview.jobs != len(named) else ""
-    typer.echo(f"{_number(preview)}{of} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
+    named = len(command.ids or ()) if command.filter is None else 0
+    number = f"{preview.jobs:,} of {counted(named, 'job')}" if preview.jobs < named else _number(preview)
+    typer.echo(f"{number} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
     for line in _stage_lines(preview.stages):
         typer.echo(line)
 
@@ -238,8 +238,9 @@ def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -
     again."""
     job = next((n for n in step.jobs if n in (command.ids or ())), step.jobs[0])
     others = [n for n in step.jobs if n != job]
-    with_ = f"; so with {_listed(others)}" if others else ""
-    waits = f"; {_listed(step.waiting)} waits for it again" if step.waiting else ""
+    with_ = f"; the same goes for {_listed(others)}" if others else ""
+    wait = "waits" if len(step.waiting) == 1 else "wait"
+    waits = f"; {_listed(step.waiting)} {wait} for it again" if step.waiting else ""
     typer.echo(f"job {job} {_WORDINGS[command.verb].one}{_whereto(command)}{with_}{waits}")
 
 

@@ -115,7 +115,7 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
         sample = sorted(plan.newest)
-        stages = service.part(Bulk).stages(plan) if self.stages else ()
+        stages = service.part(Bulk).stages(plan) if self.stages and plan.jobs else ()
         return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
 
 
