@@ -20,6 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from spinney.files.paths import shown
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
+from spinney.model.values.texts import plain_message
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Value = TypeVar("_Value")
@@ -112,6 +113,6 @@ def checked(
 def faults(error: ValidationError) -> Sequence[str]:
     """Return for each key that a model refuses its name and the reason, without the value."""
     return [
-        f"{'.'.join(map(str, each['loc'])) or 'the file'}: {shown(each['msg']).removeprefix('Value error, ')}"
+        f"{'.'.join(map(str, each['loc'])) or 'the file'}: {plain_message(shown(each['msg']))}"
         for each in error.errors(include_url=False, include_input=False)
     ]

@@ -120,7 +120,7 @@ def test_the_table_of_the_file_sets_what_a_node_goes_by(tmp_path):
     ("line", "reason"),
     [
         ("slot = 3", "slot: Extra inputs"),
-        ('slots = "many"', "slots: Input should be a valid integer"),
+        ('slots = "many"', "slots: Input should be a whole number"),
         ('lease = "soon"', "lease: "),
         ("active = 3", "active: "),
     ],

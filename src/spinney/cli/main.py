@@ -163,16 +163,16 @@ def _usage(error: "Any") -> str:
     """Return the sentence for a wrong line, with the command whose ``--help`` shows the right one."""
     import re
 
+    problems = getattr(error.__cause__, "errors", None)  # of pydantic, where Typer converts values by it
+    if problems is not None:
+        from spinney.model.values.texts import plain_message
+
+        value = problems()[0]["input"]
+        error.message = plain_message(error.message).replace("Input should", f"{value!r} should")
     # Click's suggestion is a sentence of its own, behind which nothing could follow.
     text = re.sub(
         r"\. Did you mean (.*)\?$", r" (did you mean \1?)", error.format_message().strip().rstrip(".")
     )
-    problems = getattr(error.__cause__, "errors", None)  # of pydantic, where Typer converts values by it
-    if problems is not None:
-        from spinney.model.values.texts import plain_number_words
-
-        text = plain_number_words(text).replace("Input should", f"{problems()[0]['input']!r} should")
-        text = text.replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     unknown_option = hasattr(error, "possibilities") and not error.possibilities
     if unknown_option and context and hasattr(context.command, "list_commands"):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.values.lists import Page
+from spinney.model.values.texts import plain_message
 from spinney.service.service import Service
 
 T = TypeVar("T")
@@ -195,7 +196,7 @@ def _sentence(error: ValidationError) -> str:
     """Return what is wrong with the first of the wrong values: its field, the sentence, and the value,
     cut."""
     first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(map(str, first["loc"]))
+    sentence = f"{'.'.join(map(str, first['loc']))}: {plain_message(first['msg'])}"
     if first["type"] == "value_error":  # of a type of ours, whose sentence is whole
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}"
-    return f"{where}: {first['msg']}, not {first['input']!r:.60}"
+        return sentence
+    return f"{sentence}, not {first['input']!r:.60}"

@@ -42,7 +42,7 @@ from spinney.model.errors import (
     UsageError,
 )
 from spinney.model.values.hints import did_you_mean, listed
-from spinney.model.values.texts import plain_number_words
+from spinney.model.values.texts import plain_message
 from spinney.web.media_types import PROBLEM, is_of_page
 
 log = logging.getLogger(__name__)
@@ -328,7 +328,7 @@ def _summary(error: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
     place, *names = error["loc"]
     if place not in ("path", "query") or not names:
         return f"{problem['where']}: {problem['problem']}"
-    first, should, rest = plain_number_words(error["msg"]).partition(" should ")  # or "Field required"
+    first, should, rest = plain_message(error["msg"]).partition(" should ")  # or "Field required"
     words = f"must {rest}" if should else "is missing" if error["type"] == "missing" else f"is wrong: {first}"
     return f"{_where(tuple(names))!r} in the address {words}"
 
@@ -340,7 +340,7 @@ def sentence(error: Mapping[str, Any], type_: type | None) -> str:
         *path, name = error["loc"]
         names = _fields_at(type_, path)
         return f"there is no such field{did_you_mean(str(name), names) or f' (there are: {listed(names)})'}"
-    return str(error["msg"]).removeprefix("Value error, ")  # what pydantic puts before a sentence of ours
+    return plain_message(error["msg"])
 
 
 def _problem(request: Request, error: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ def whole_number(text: str, digits: int = 18) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
-def plain_number_words(message: str) -> str:
-    """Return a message of pydantic about a value that is no whole number ("Input should be a valid integer, unable to
-    parse string as an integer") in the words of a user."""
-    return message.partition(", unable to parse")[0].replace("a valid integer", "a whole number")
+def plain_message(message: str) -> str:
+    """Return what pydantic says of a value in the words of a user: "Input should be a whole number" for "Input should
+    be a valid integer, unable to parse string as an integer", and a sentence of ours without the words before it."""
+    words = message.removeprefix("Value error, ").partition(", unable to parse")[0]
+    return words.replace("a valid integer", "a whole number")
