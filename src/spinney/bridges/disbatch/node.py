@@ -201,7 +201,7 @@ class DisbatchNode:
         """End a task that cannot be started, as the releases do."""
         fields = {
             "status": int(Status.FAILED),
-            "stdout": results.UNABLE_TO_START,
+            "stdout": results.NOT_STARTED,
             "stderr": reason,
             "complete": True,
         }
@@ -263,11 +263,7 @@ class DisbatchNode:
                     raise
                 log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
                 reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
-                refused = {
-                    "status": int(Status.FAILED),
-                    "stdout": results.UNABLE_TO_COMPLETE,
-                    "stderr": reason,
-                }
+                refused = {"status": int(Status.FAILED), "stdout": results.NOT_COMPLETED, "stderr": reason}
                 return tasks.update_one(ours, _change(refused | {"complete": True})).matched_count == 1
 
     def _result(self, report: Report) -> Document:

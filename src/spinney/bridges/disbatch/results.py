@@ -8,9 +8,9 @@ from spinney.bridges.foreign import Report
 from spinney.errors import Refused
 from spinney.jobs import PASSED, State
 
-UNABLE_TO_START = "Unable to start"
+NOT_STARTED = "Unable to start"
 """What the releases write to stdout of a task that cannot be started."""
-UNABLE_TO_COMPLETE = "Unable to complete"
+NOT_COMPLETED = "Unable to complete"
 """The same of a task whose plugin raised an error."""
 _ENDED: Mapping[State, Status] = {State.CANCELLED: Status.CANCELLED, State.ORPHANED: Status.ORPHANED}
 
@@ -41,17 +41,14 @@ def result(report: Report) -> Result:
         return Result(_ENDED[job.state], stdout, stderr + _line(job.message), {})
     if job.state is not State.COMPLETED:
         code = job.code if isinstance(job.code, int) and job.code > Status.SUCCEEDED else int(Status.FAILED)
-        return Result(code, stdout or UNABLE_TO_COMPLETE, stderr + _line(job.message), {})
+        return Result(code, stdout or NOT_COMPLETED, stderr + _line(job.message), {})
     answer = _answer(report)
     if not isinstance(answer, Mapping) or "status" not in answer:
         return Result(Status.SUCCEEDED, stdout, stderr, {})
     status = answer["status"]
     if not isinstance(status, int) or isinstance(status, bool) or not 1 <= status < 2**31:
         return Result(
-            Status.FAILED,
-            stdout or UNABLE_TO_COMPLETE,
-            f"{stderr}the plugin returned the status {status!r}\n",
-            {},
+            Status.FAILED, stdout or NOT_COMPLETED, f"{stderr}the plugin returned the status {status!r}\n", {}
         )
     output = {name: answer[name] for name in ("stdout", "stderr") if isinstance(answer.get(name), str)}
     more: dict[str, Any] = {}
