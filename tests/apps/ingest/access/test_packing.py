@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import tarfile
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -304,6 +305,7 @@ def test_a_full_disk_is_left_as_it_was(archive: Service) -> None:
     archive.holds({"large": os.urandom(300_000)})
 
     def crowded() -> None:
+        tempfile.tempdir = str(archive.folder)  # nobody removes the stage's temporary folder behind ``_exit``
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         ran = pack(archive)
