@@ -1,6 +1,7 @@
 """A store with a node at work and a server before it, as a browser meets them."""
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,7 +90,14 @@ class Site:
         self.stop()
         if self._node is not None:
             self._node.terminate()
-            self._node.communicate(timeout=30)
+            self._node.send_signal(
+                signal.SIGINT
+            )  # the second request ends jobs that a failed test has left, too
+            try:
+                self._node.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                self._node.kill()
+                self._node.communicate()
 
     # --- jobs -----------------------------------------------------------------------------
 
