@@ -117,5 +117,5 @@ def _lease(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: He
         ),
     )
     if stage.locks:
-        locks.fence_claimed(tx, row.id, fence)
+        locks.fence_claimed(tx, [(fence, row.id)])
     return fence

@@ -87,8 +87,7 @@ def grant(
             columns = tx.columns(_LEASED, _OF_LISTED, (fence, *listed))
         granted = list(named(Lease, _lease_rows(lane, jobs, columns)))
         if needs_locks:
-            for lease in granted:
-                locks.fence_claimed(tx, lease.job_id, lease.fence)
+            locks.fence_claimed(tx, [(lease.fence, lease.job_id) for lease in granted])
         leases += granted
         fence = None if fence is None else fence + len(jobs.ids)
     return leases if len(by_lane) == 1 else _in_order(leases, assigned)

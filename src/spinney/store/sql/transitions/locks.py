@@ -15,7 +15,7 @@ from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
-from spinney.store.sql.connection.database import Tx, list_text
+from spinney.store.sql.connection.database import RowChange, Tx, list_text
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions.lock_waiters import Waiter, first_waiting, with_some
 
@@ -23,6 +23,7 @@ CLAIMING = -1
 """In place of a fence, within a claim that has not assigned one yet."""
 RESERVED = -2
 """In place of a fence: the lock is reserved for a job that was woken for it and waits to be claimed."""
+_FENCED = RowChange("locks", f"job_id = ? and fence = {CLAIMING}", set="fence = ?")
 
 
 class LockRequest(NamedTuple):
@@ -150,9 +151,9 @@ def reserve(tx: Tx, request: LockRequest, job_id: int, now_us: int) -> None:
     )
 
 
-def fence_claimed(tx: Tx, job_id: int, fence: int) -> None:
-    """Set the fence of locks that a claim has taken."""
-    tx.run("update locks set fence = ? where job_id = ? and fence = ?", (fence, job_id, CLAIMING))
+def fence_claimed(tx: Tx, leases: Sequence[tuple[int, int]]) -> None:
+    """Set the fences of locks that a claim has taken. ``leases``: (fence, job) of each."""
+    tx.change(_FENCED, leases)
 
 
 # --- other jobs ---------------------------------------------------------------------------------
