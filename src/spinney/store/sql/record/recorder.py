@@ -292,8 +292,6 @@ class Recorder:
         """Take a job on whose stage has passed: it waits for open children of its stages, goes to its next
         stage (in the same slot, if the node wants that and the rules allow it), or settles."""
         tx, c = self.tx, self.cascade
-        if record.outcome is Outcome.WARNING:
-            tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
         spec = self.registry.types.get(row.type)
         stage = row.stage
         if spec is not None:
@@ -303,7 +301,8 @@ class Recorder:
                 passed = job_rows.passed_stages(tx, row.id, spec)
             stage = next_stage(spec, passed)
         tx.run(
-            "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
+            "update jobs set attempts = 0, interruptions = 0, code = ?, warnings = warnings + ? where id = ?",
+            (record.code, int(record.outcome is Outcome.WARNING), row.id),
         )
         row = row._replace(attempts=0, interruptions=0)
         if placement.open_children(tx, row.id):
