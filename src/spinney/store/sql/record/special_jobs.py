@@ -20,33 +20,28 @@ def among(tx: Tx, records: Sequence[Record]) -> tuple[set[int], bool]:
     needs, cancel_requests, locks, staged, children, serial = tx.one(_FILLED)
     if cancel_requests:
         return {r.job_id for r in records}, bool(needs)
-    ids = list_text([r.job_id for r in records])
-    special: set[int] = set()
-    for some, sql in (
-        (
-            needs,
-            "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
-        ),
+    look_ups = (
+        (needs, "select need_id from needs where need_id in (select j.value from json_each(?1) j)"),
         (
             # A job that it needs may have been opened again since the claim: then it does not become ready again,
             # but waits.
             needs and any(r[2] is Outcome.RETURNED for r in records),
-            "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
+            "select job_id from needs where job_id in (select j.value from json_each(?1) j)",
         ),
-        (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
-        (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
+        (locks, "select job_id from locks where job_id in (select j.value from json_each(?1) j)"),
+        (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?1) j)"),
         (
             children,
-            "select j.value from json_each(?) j where exists "
+            "select j.value from json_each(?1) j where exists "
             "(select 1 from children_left c where c.parent_id = j.value)",
         ),
         (
             # Their tree may have become serial after they were created.
             serial,
-            "select j.value from json_each(?) j where exists (select 1 from serial_order s "
+            "select j.value from json_each(?1) j where exists (select 1 from serial_order s "
             "where s.root_id = (select jobs.root_id from jobs where jobs.id = j.value))",
         ),
-    ):
-        if some:
-            special.update(tx.column(sql, (ids,)))
+    )
+    sql = " union ".join(select for filled, select in look_ups if filled)
+    special = set(tx.column(sql, (list_text([r.job_id for r in records]),))) if sql else set()
     return special, bool(needs)
