@@ -19,14 +19,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from spinney.model.errors import BadParameters
-from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
+from spinney.model.jobs import ClaimRequest, LaneRequest, Lease
 from spinney.model.types import PRIORITIES
+from spinney.store.sql.claim import eligibility
 from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter
 from spinney.store.sql.claim.lane_heads import LaneHeads
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import RowChange, grouped
-from spinney.store.sql.registry import job_rows, nodes
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.transitions import failures, hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade
@@ -109,10 +110,11 @@ class Claim:
 
     def run(self) -> list[Lease]:
         """Fill the slots; return the leases, in the order in which each slot is to run them."""
-        lanes = self._served()
+        lanes = eligibility.lanes(self.tx, self.registry, self.claim_request, self.now_us)
         if not lanes or not self.claim_request.slots:
             return []
-        free, ahead = self._slots()
+        free, ahead = eligibility.slots(self.tx, self.registry, self.claim_request)
+        ahead = [s for s in ahead if s.slot not in self._closed]
         if not free and not ahead:
             return []
         if any(s.warm for s in free):
@@ -144,47 +146,7 @@ class Claim:
         """Whether as many jobs have left ``ready`` as candidates are read beyond the slots (``_offer``)."""
         return self._removed.total() >= LOCK_MOVES
 
-    # --- slots and lanes ------------------------------------------------------------
-
-    def _slots(self) -> tuple[list[SlotRequest], list[SlotRequest]]:
-        """Return the free slots and those that may get jobs ahead; no more than the node has, over all its incarnations
-        (one that is being replaced shares the slots of its successor). None while more are occupied than that, because
-        an operator has reduced their number, and none for a node that drains or is drained."""
-        seated = nodes.seated(self.tx, self.claim_request.node_id, self.registry.watermarks.fence)
-        if seated is None or not seated[0].claims:
-            return [], []
-        claimant, occupied = seated
-        own: set[int] = set()
-        others: set[int] = set()
-        for owner, slot in occupied:
-            (own if owner == self.claim_request.node_id else others).add(slot)
-        room = claimant.slots - len(own | others)
-        if room < 0:
-            return [], []
-        slots = [s for s in self.claim_request.slots if s.slot not in others and s.jobs > 0]
-        free = [s for s in slots if s.free and s.slot not in own][:room]
-        return free, [s for s in slots if s.slot in own and s.slot not in self._closed]
-
-    def _served(self) -> list[Lane]:
-        """Return the lanes from which the node may get jobs now: those that it can run, in queues and homes
-        that it may serve, that no hold stops and that are not asleep. Of a stage that was put to sleep one
-        job probes at a time."""
-        requested, now = self.claim_request.lanes, self.now_us
-        closed = self.registry.closed_to(self.tx, self.claim_request.node_id)
-        return [
-            lane
-            for lane in self.registry.lanes.values()
-            if (lane.type, lane.stage) in requested
-            and lane.id not in closed
-            and lane.id not in self.registry.stopped_lanes
-            and (lane.asleep_until_us is None or lane.asleep_until_us <= now)
-            and not (lane.probing and self._probe_is_out(lane))
-        ]
-
-    def _probe_is_out(self, lane: Lane) -> bool:
-        """Return whether a job of a stage that was put to sleep is probing; the others wait for it, in all queues."""
-        sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
-        return self.tx.exists(sql, (self.registry.beside(lane),))
+    # --- lanes ------------------------------------------------------------------
 
     def _lane_request(self, lane: Lane) -> LaneRequest:
         return self.claim_request.lanes[(lane.type, lane.stage)]
