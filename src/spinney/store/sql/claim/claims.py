@@ -110,8 +110,10 @@ class Claim:
 
     def run(self) -> list[Lease]:
         """Fill the slots; return the leases, in the order in which each slot is to run them."""
+        if not self.claim_request.slots:
+            return []
         lanes = eligibility.lanes(self.tx, self.registry, self.claim_request, self.now_us)
-        if not lanes or not self.claim_request.slots:
+        if not lanes:
             return []
         free, ahead = eligibility.slots(self.tx, self.registry, self.claim_request)
         ahead = [s for s in ahead if s.slot not in self._closed]
