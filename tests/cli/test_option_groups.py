@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.option_groups import given_options, with_option_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,3 +65,10 @@ def test_an_option_that_two_groups_have_is_a_mistake_of_the_program() -> None:
 
         @with_option_groups
         def twice(*, shared: Shared, loud: bool = False) -> None: ...
+
+
+def test_given_options_are_those_that_the_line_has() -> None:
+    assert given_options(Shared()) == {}
+    assert given_options(Other(name="", loud=True, times=0)) == {"name": "", "loud": True, "times": 0}
+    assert given_options(Other(name="Ann"), Shared) == {"name": "Ann"}
+    assert given_options(Other(name="Ann"), name=None, times="once") == {"times": "once"}

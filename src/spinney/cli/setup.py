@@ -7,7 +7,7 @@ the process then becomes the guard of the node (``spinney.node.run``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,7 @@ from spinney.model.values.store_urls import without_password
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
 from spinney.terminal.connection import open_local_store, resolve_settings
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.option_groups import given_options, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.store.parts import Store
@@ -219,12 +219,12 @@ class NodeOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the fields of ``NodeSettings`` that are given; the others have their defaults there."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "run_dir": None if self.run_dir is None else str(self.run_dir.absolute()),
-            "active": tuple(self.active or ()) or None,
-            "ignored": tuple(self.ignored or ()) or None,
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        return given_options(
+            self,
+            run_dir=None if self.run_dir is None else str(self.run_dir.absolute()),
+            active=tuple(self.active or ()) or None,
+            ignored=tuple(self.ignored or ()) or None,
+        )
 
 
 @app.command()

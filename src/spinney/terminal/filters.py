@@ -4,7 +4,7 @@ Their values become fields of ``JobFilter``, so that the command line and the AP
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from spinney.model.values.times import parse_time
 from spinney.terminal import completion
 from spinney.terminal.arguments import option
 from spinney.terminal.connection import now_us
+from spinney.terminal.option_groups import given_options
 
 MESSAGE_MAX = 2_000
 """The longest text, in characters, that a message is searched for; no message of a job is longer."""
@@ -128,5 +129,4 @@ class FilterOptions:
 
     def filter_fields(self) -> dict[str, Any]:
         """Return the options that were given as fields of a ``JobFilter``; those that were not are left out."""
-        values = {field.name: getattr(self, field.name) for field in fields(FilterOptions)}
-        return {name: value for name, value in values.items() if value is not None and value is not False}
+        return given_options(self, FilterOptions)

@@ -4,7 +4,8 @@
     def list_jobs(filter_options: FilterOptions, json: JsonOption = False) -> None: ...
 
 Typer sees every field of ``FilterOptions`` as an option of the command; the command gets one ``FilterOptions``. A
-subclass that declares a field anew declares the option anew. Each field has a default.
+subclass that declares a field anew declares the option anew. Each field has a default. ``given_options`` returns the
+options that a line has.
 """
 
 import inspect
@@ -44,6 +45,16 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options
+
+
+def given_options(group: Any, of: type | None = None, /, **converted: Any) -> dict[str, Any]:
+    """Return the options of a group that were given, by name, without those that are None, or flags that are False.
+
+    ``of``: the class whose options are meant, if the group is of a subclass that has more; ``converted``: values in
+    place of those that the command line has.
+    """
+    values = {option.name: getattr(group, option.name) for option in fields(of or group)} | converted
+    return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
 def _options(group: Any) -> list[Parameter]:

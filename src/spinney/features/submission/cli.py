@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
@@ -23,7 +23,7 @@ from spinney.model.values.times import to_us
 from spinney.terminal import completion, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.option_groups import given_options, with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer, Performs
@@ -85,12 +85,11 @@ class TemplateOptions(JobOptions):
         return its answer. Raises UsageError for wrong parameters, and for ``--internal`` through a server."""
         if endpoint.server(store):
             endpoint.require_not_internal(self.internal)
-        options = {field.name: getattr(self, field.name) for field in fields(JobOptions)}
         whole = type(definition)(
             **{
                 **dict(definition),
                 "params": params_from_options(performer, definition.type, self.param or [], self.params),
-                "options": {name: value for name, value in options.items() if value is not None},
+                "options": given_options(self, JobOptions),
             }
         )
         if self.internal:
@@ -118,8 +117,7 @@ class SubmitOptions(JobOptions):
 
         Raises UsageError for a time or a number of a job that cannot be read.
         """
-        values = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
-        return {name: value for name, value in values.items() if value is not None}
+        return given_options(self, at=_time_us(self.at), needs=_needs(self.needs) or None)
 
 
 app = typer.Typer()
