@@ -51,6 +51,8 @@ def test_an_inbox_is_paused_resumed_scanned_and_removed(shell: Shell) -> None:
     shell.ok("inbox", "resume", "uploads")
     shell.ok("inbox", "scan", "uploads")
     assert show(shell)["inbox"]["scan_us"] > 0
+    assert json.loads(shell.ok("inbox", "remove", "uploads", "--json")) == {"deleted": "uploads"}
+    shell.ok("inbox", "add", "uploads", "/srv/incoming", "double", "-p", "n=1")
     assert shell.ok("inbox", "remove", "uploads") == "inbox uploads is removed\n"
     assert shell.listed("inbox", "list") == []
 

@@ -183,7 +183,7 @@ def test_programs_are_told_what_became_of_it(shell: Shell) -> None:
     assert json.loads(shell.ok("schedule", "resume", "nightly", "--json"))["paused"] is False
     assert json.loads(shell.ok("schedule", "run", "nightly", "--json")) == {"schedule": "nightly", "job": 1}
     assert json.loads(shell.ok("schedule", "drop", "nightly", "--json")) == {
-        "dropped": "nightly",
+        "deleted": "nightly",
         "declared": False,
     }
 

@@ -154,7 +154,7 @@ def test_one_whose_deliveries_are_not_leased_is_left_and_the_others_are_sent(
 def test_removed_it_is_gone(shell: Shell) -> None:
     shell.ok("webhook", "add", "archive", URL)
     assert shell.call("webhook", "remove", "archive").returncode == 2, "there is no terminal to confirm it"
-    shell.ok("webhook", "remove", "archive", "--yes")
+    assert json.loads(shell.ok("webhook", "remove", "archive", "--yes", "--json")) == {"deleted": "archive"}
     assert listed(shell, "list") == []
 
 

@@ -167,7 +167,7 @@ def scanned_text(inbox: Inbox) -> str:
 @command(group, RemoveInbox, "remove", name=NAME)
 def removed(_: None, removal: RemoveInbox) -> Shown:
     """Remove an inbox; its folder and its jobs stay, and the record of contents for --duplicates is deleted."""
-    return Shown({"removed": removal.name}, f"inbox {removal.name} is removed")
+    return Shown({"deleted": removal.name}, f"inbox {removal.name} is removed")
 
 
 @group.command()

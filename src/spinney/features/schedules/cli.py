@@ -202,7 +202,7 @@ def drop(dropping: DropSchedule, performer: Performs) -> Shown:
     performer.do(dropping)
     back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
     return Shown(
-        {"dropped": name, "declared": declared}, f"schedule {name} is dropped{back if declared else ''}"
+        {"deleted": name, "declared": declared}, f"schedule {name} is dropped{back if declared else ''}"
     )
 
 

@@ -170,7 +170,7 @@ def remove(removal: RemoveWebhook, performer: Performs, *, yes: YesOption = Fals
     performer.do(ShowWebhook(name=name))
     require_yes(f"Delete the webhook {name} with its pending deliveries?", yes=yes)
     performer.do(removal)
-    return Shown({"removed": name}, f"webhook {name} is deleted")
+    return Shown({"deleted": name}, f"webhook {name} is deleted")
 
 
 list_command(
