@@ -377,6 +377,17 @@ def test_a_time_still_to_come(site: Site) -> None:
     assert (explanation.cause, explanation.start_us) == ("scheduled", at_us)
 
 
+def test_a_time_that_has_come_while_no_node_works(site: Site) -> None:
+    job = site.submit_one(at_us=site.now + 5_000_000)
+    site.clock.forward(6)
+
+    explanation = explain(site, job)
+
+    assert (explanation.cause, explanation.command) == ("no node", "spinney node")
+    site.node("a", types=TYPES)
+    assert explain(site, job).cause == "scheduled", "it is put in its place in a moment"
+
+
 def test_the_pause_before_the_next_attempt(site: Site) -> None:
     job = site.submit_one("tenacious")
     site.record(site.claim_one(), Outcome.ERROR, message="no route")

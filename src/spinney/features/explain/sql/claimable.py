@@ -39,7 +39,7 @@ class Claimable(Case):
             return self._cause("accepted")
         for question in (
             self._without_stage,
-            self._unserved,
+            self.unserved,
             self._covered,
             self._asleep,
             self._limited,
@@ -75,7 +75,7 @@ class Claimable(Case):
         lane_id = self.registry.known_lane(row.queue, row.type, row.stage or "", self.home)
         return None if lane_id is None else self.registry.lanes[lane_id]
 
-    def _unserved(self) -> Cause | None:
+    def unserved(self) -> Cause | None:
         """Return the cause when no node may run the job now: its folder is elsewhere, the queue admits no node, or all
         that could run it are drained, silent, draining or gone. For an external stage the same of external workers.
         None: one may run it."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from spinney.features.explain.explanation import COUNTED, NAMED, Cause
 from spinney.features.explain.sql.case import Case
+from spinney.features.explain.sql.claimable import Claimable
 from spinney.model.external import bare_name
 from spinney.model.jobs import NodeInfo
 from spinney.model.outcomes import Outcome
@@ -115,7 +116,12 @@ class Unclaimable(Case):
 
     def _scheduled(self) -> Cause:
         """Return the cause for a job that waits for a time: the one of its submission, the next attempt of a
-        stage that failed, or the one to which its stage deferred it."""
+        stage that failed, or the one to which its stage deferred it.
+
+        Once that time has come, it waits as a pending job does where no node may run it."""
+        is_due = self.wake_us is not None and self.wake_us <= self.now_us
+        if is_due and (cause := Claimable(self.tx, self.registry, self.row, self.now_us).unserved()):
+            return cause
         if self.row.at_us is not None and self.row.at_us == self.wake_us:
             return self._until("scheduled")
         facts = {"stage": self.row.stage, "reason": self.reason}
