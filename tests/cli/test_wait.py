@@ -82,6 +82,24 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
     assert lines_printed[1].strip().startswith(message), lines_printed
 
 
+def test_a_wait_for_jobs_that_wait_themselves_tells_that_no_node_is_running(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    shell.ok("submit", "double", "-p", "n=2", "--needs", "1")
+
+    waits = shell.start("wait", "2")
+    try:
+        assert waits.stdout is not None
+        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
+    finally:
+        waits.kill()
+        waits.communicate()
+
+    assert lines_printed == [
+        "0 of 1 settled; 1 waiting\n",
+        "  no node is running; start one with 'spinney node'\n",
+    ]
+
+
 def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -> None:
     numbers = range(1, wait.COUNTED_TREES + 2)
     shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in numbers), "double")

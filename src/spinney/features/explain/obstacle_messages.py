@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.features.explain.commands import Obstacle
 
+NO_NODE = "no node is running; start one with 'spinney node'"
 LANES_MAX = 1_000
 """Jobs of more queues, stages and nodes than this have no message."""
 
@@ -63,7 +64,7 @@ def _sentence(obstacle: "Obstacle", job: Job) -> str:
         case "no_external_worker":
             return f"there is no external worker that claims external stage {job.stage!r}"
         case "no_node":
-            return "no node is running; start one with 'spinney node'"
+            return NO_NODE
         case "unknown_type":
             return f"no running node knows the type {job.type!r}; start one whose application has it"
         case "queue_not_served":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spinney.features.explain.obstacle_messages import obstacle_messages
+from spinney.features.explain.obstacle_messages import NO_NODE, obstacle_messages
 from spinney.model.jobs import Job
 from spinney.model.states import LEASED, SETTLED, State
 from spinney.terminal import display
@@ -168,10 +168,11 @@ class _Stuck:
 
     def among(self, jobs: Sequence[Job], running: Sequence[Job]) -> Sequence[str]:
         """Return a line for each of them, for held jobs below them, and for those of the running jobs whose
-        node is silent: which job, and why it does not go on. At most ``SHOWN_RUNNING`` lines."""
+        node is silent: which job, and why it does not go on. At most ``SHOWN_RUNNING`` lines; where there is
+        nothing to say of a job, one that no node is running, if that is so."""
         aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)]
         waiting = [job for job in jobs if job.state is State.WAITING]
-        if not (aside or waiting or running):
+        if not running and all(job.state in SETTLED for job in jobs):
             return ()
         if (now := time.monotonic()) - self._read_s >= LINE_EVERY_S:
             aside += _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
@@ -184,8 +185,15 @@ class _Stuck:
                 if reason(job)
                 and (job.state in (State.PENDING, State.HELD) or reason(job) != display.state_message(job))
             ][:SHOWN_RUNNING]
+            if not (self._lines or running or self._has_nodes()):
+                self._lines = [f"  {NO_NODE}"]
             self._read_s = now
         return self._lines
+
+    def _has_nodes(self) -> bool:
+        from spinney.features.nodes.commands import ListNodes
+
+        return any(node.state != "dead" for node in self._performer.do(ListNodes()).items)
 
     def held_for_good(self, jobs: Iterable[Job]) -> str | None:
         """Return what an operator has to do when circuit breakers hold all these open jobs, or jobs below
