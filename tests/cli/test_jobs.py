@@ -189,6 +189,18 @@ def test_nothing_that_users_wrote_reaches_a_terminal_unescaped(shell: Shell) -> 
         assert printed.isprintable(), (words, printed)
 
 
+def test_a_submission_tells_on_a_terminal_alone_that_no_node_could_run_it(shell: Shell) -> None:
+    submit = ("submit", "double", "-p", "n=1")
+
+    with Terminal(shell.folder, ["-m", "spinney", *submit]) as terminal:
+        assert terminal.end() == 0
+        assert terminal.raw == b"1\r\nspinney: no node is running; start one with 'spinney node'\r\n"
+    assert shell.call(*submit).stderr == ""
+    with Terminal(shell.folder, ["-m", "spinney", *submit, "--at", "2999-01-31T08:00"]) as terminal:
+        assert terminal.end() == 0
+        assert terminal.raw == b"3\r\n"
+
+
 def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     folder = path(shell.folder / "spinney.folders", 1)

@@ -1,13 +1,14 @@
 """The command ``submit``: submit one job, or a file of jobs.
 
 With a store the jobs are written by this process; with a server they are sent to it. Numbers of jobs go to
-stdout, one a line, and remarks to stderr, so that ``$(spinney submit …)`` has the numbers alone.
+stdout, one a line, and remarks to stderr, so that ``$(spinney submit …)`` has the numbers alone. At a terminal one
+remark says so if no node could run the first of them.
 """
 
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from spinney.model.errors import NoSuch, UsageError
+from spinney.model.errors import NoSuch, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.hints import unknown
 from spinney.model.values.times import to_us
-from spinney.terminal import completion, endpoint
+from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands
 from spinney.terminal.option_groups import given_options, with_option_groups
@@ -160,6 +162,9 @@ def submit(
             from spinney.features.submission.wait_cli import wait_for
 
             raise typer.Exit(0 if wait_for(performer, ids) else 1)
+        if ids and sys.stderr.isatty():
+            with suppress(SpinneyError):  # the jobs are accepted, whatever becomes of the hint
+                _print_obstacle(performer, ids[0])
 
 
 def _submit_one(
@@ -340,6 +345,18 @@ def _print_result(ids: Sequence[int], held: int) -> None:
         typer.echo("spinney: there was no job in it; nothing was submitted", err=True)
     if held:
         typer.echo(f"spinney: {_held(ids, held)}", err=True)
+
+
+def _print_obstacle(performer: "Performs", job_id: int) -> None:
+    """Print on stderr why a pending job will not start, if no node could run it."""
+    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_queries import ShowJob
+    from spinney.features.explain.obstacle_messages import obstacle_messages
+
+    job = plain_job(performer.do(ShowJob(job=job_id)))
+    message = obstacle_messages(performer, [job])(job)
+    if job.state is State.PENDING and message:
+        typer.echo(f"spinney: {display.safe(message)}", err=True)
 
 
 def _held(ids: Sequence[int], held: int) -> str:
