@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 import typer
-from pydantic import Field
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from spinney.commands import Command, Performs
@@ -14,7 +14,7 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.service.service import Service
 from spinney.terminal import commands
 from spinney.terminal.arguments import JsonOption, argument, option
-from spinney.terminal.commands import command, list_command, steps
+from spinney.terminal.commands import add_command, command, list_command, steps
 
 
 @dataclass(frozen=True)
@@ -142,3 +142,38 @@ def test_limits_of_a_type_that_may_be_none_are_those_of_the_option() -> None:
 def test_a_part_belongs_to_a_field() -> None:
     with pytest.raises(TypeError, match="ListLamps has no field 'colour'"):
         list_command(app, ListLamps, "bad", "", {}, colour=option())
+
+
+class Ring(BaseModel):
+    times: int = Field(default=1, description="How often.")
+
+
+def ring(*, loud: bool = False) -> None:
+    """The function of a command on a model of an application's own."""
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_command_of_any_model_has_its_fields_the_functions_options_and_the_shared_ones(
+    changes: bool,
+) -> None:
+    calls: list[Any] = []
+    bell = typer.Typer(rich_markup_mode=None)
+
+    add_command(
+        bell,
+        Ring,
+        "ring",
+        "Ring the bell.",
+        ring,
+        lambda *of, **shared: calls.append((of, shared)),
+        changes=changes,
+    )
+    done = CliRunner().invoke(bell, ["--times", "3", "--loud", "--store", "url"])
+    shown = CliRunner().invoke(bell, ["--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+
+    assert done.exit_code == 0, done.output
+    assert calls == [((Ring(times=3), {"loud": True}), {"json": False, "by": None, "store": "url"})]
+    assert "Ring the bell." in shown
+    assert "How often." in shown
+    assert ("--by" in shown) == changes
+    assert "--json" not in shown

@@ -73,9 +73,8 @@ def command(
     The function gets the answer, and the command itself if it has a second parameter. Its other parameters, which are
     keywords, are further options; those that all commands share it gets only if it names them. It returns a sentence or
     facts, in place of which ``--json`` prints the answer; ``Shown`` if that prints something else; or None if it prints
-    everything itself. ``help_``: None for the docstring of the function, which several commands may have;
-    ``parts``: see ``with_fields``; ``others``: whether fields without a part are options, too; if not, they are left
-    out, except ``reason``.
+    everything itself. ``help_``: None for the docstring of the function; ``parts``: see ``with_fields``; ``others``:
+    whether fields without a part are options, too; if not, they are left out, except ``reason``.
     """
 
     def decorate(show: Function) -> Function:
@@ -87,8 +86,8 @@ def command(
             if result is not None:
                 _print(result if isinstance(result, Shown) else Shown(answer, result), json=json)
 
-        changes, text = of.route.method != "GET", help_ or show.__doc__
-        add_command(app, of, name, text, show, run, changes=changes, others=others, **parts)
+        text = help_ or show.__doc__
+        add_command(app, of, name, text, show, run, changes=_changes(of), others=others, **parts)
         return show
 
     return decorate
@@ -130,28 +129,11 @@ def steps(
             if result is not None:
                 _print(result, json=json)
 
-        changes, text = of.route.method != "GET", function.__doc__
-        add_command(app, of, name, text, function, run, changes=changes, others=others, **parts)
+        text = function.__doc__
+        add_command(app, of, name, text, function, run, changes=_changes(of), others=others, **parts)
         return function
 
     return decorate
-
-
-def _print(shown: Shown, *, json: bool) -> None:
-    """Print the value as JSON, or the text for people."""
-    if json:
-        display.print_json(shown.value)
-    elif isinstance(shown.text, str):
-        typer.echo(display.safe(shown.text))
-    else:
-        display.print_facts(shown.text)
-
-
-def _shared(*, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
-    """Have the parameters that commands share, as ``inspect`` reads them."""
-
-
-_SHARED = inspect.signature(_shared).parameters
 
 
 def add_command(
@@ -181,7 +163,7 @@ def add_command(
     }
 
     def call(values: Mapping[str, Any], /, **options: Any) -> None:
-        shared = {name: options.get(name) for name in _SHARED}
+        shared = {name: options.get(name, p.default) for name, p in _SHARED.items()}
         run(of(**values), {name: options[name] for name in own}, **shared)
 
     parameters = [Parameter("values", Parameter.POSITIONAL_ONLY)]
@@ -191,6 +173,27 @@ def add_command(
     call.__doc__ = help_
     without = set() if others else of.model_fields.keys() - parts.keys() - {"reason"}
     app.command(name)(with_option_groups(with_fields(of, without=without, **parts)(call)))
+
+
+def _print(shown: Shown, *, json: bool) -> None:
+    """Print the value as JSON, or the text for people."""
+    if json:
+        display.print_json(shown.value)
+    elif isinstance(shown.text, str):
+        typer.echo(display.safe(shown.text))
+    else:
+        display.print_facts(shown.text)
+
+
+def _shared(*, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
+    """Have the parameters that commands share, as ``inspect`` reads them."""
+
+
+_SHARED = inspect.signature(_shared).parameters
+
+
+def _changes(of: "type[Command]") -> bool:
+    return of.route.method != "GET"
 
 
 def _parameters(function: Callable[..., Any], *, keywords: bool) -> dict[str, Parameter]:
