@@ -29,21 +29,6 @@ def states(ctx: typer.Context, incomplete: str) -> list[str]:
     return _fitting(possible.get(ctx.command.name or "", frozenset(State)), incomplete)
 
 
-def periods(incomplete: str) -> list[str]:
-    """Offer the periods of ``keep`` that are words."""
-    return _fitting(("forever", "declared"), incomplete)
-
-
-def limits(incomplete: str) -> list[str]:
-    """Offer the limits of ``queue`` that are words."""
-    return _fitting(("none", "declared"), incomplete)
-
-
-def of_any_node(incomplete: str) -> list[str]:
-    """Offer what ``queue --nodes`` takes: ``any`` and ``declared``."""
-    return _fitting(("any", "declared"), incomplete)
-
-
 def stages(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the stages of the job type on the line, or of all types if the line names none."""
     return _names_of(ctx, incomplete, "stage", type=_option_value(ctx, "type"))
@@ -71,6 +56,21 @@ def _of(kind: str) -> Offered:
     return offered
 
 
+def _words(*words: str) -> Offered:
+    """Return a function for ``autocompletion=`` that offers these words."""
+
+    def offered(ctx: typer.Context, incomplete: str) -> list[str]:
+        return _fitting(words, incomplete)
+
+    return offered
+
+
+periods = _words("forever", "declared")
+"""Offers the periods of ``keep`` that are words."""
+limits = _words("none", "declared")
+"""Offers the limits of ``queue`` that are words."""
+of_any_node = _words("any", "declared")
+"""Offers what ``queue --nodes`` takes."""
 types = _of("type")
 collections = _of("collection")
 submitters = _of("submitter")
