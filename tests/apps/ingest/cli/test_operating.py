@@ -35,6 +35,8 @@ def test_a_batch_that_is_released_stays_under_the_hold_on_its_collection(house: 
 
     assert output.startswith(f"{bid} is released, but stays under hold ")
     assert "counting" in output
+    lines = house.ingest("status", bid).splitlines()
+    assert lines[-1].startswith("under          hold "), "in the column of the other facts"
     assert house.status(bid)["state"] == "held"
     assert list((house.folder / "home" / "held").iterdir()) == []
     assert "sweep" in house.refused(2, "sweep", "--days", "nan")

@@ -35,7 +35,7 @@ def show_status(query: Status, answer: dict[str, Any], *, json: JsonOption = Fal
     times = {name: display.format_time(answer[name]) for name in ("accepted_us", "settled_us")}
     _print_facts(answer | times)
     for hold in under:
-        display.console().print(f"{'under':<12} {display.safe(hold)}")
+        _print_facts({"under": hold})
 
 
 @command(app, Batches)
