@@ -101,6 +101,10 @@ def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: Worl
     )
     assert schedule.params == {"n": 5}
     assert (schedule.options["priority"], schedule.options["queue"]) == (9, "slow")
+    form, shown = get(world, "/make-schedule?type=double"), get(world, "/schedules/hourly")
+    for words in ("the run waits", "none is caught up"):
+        assert f">{words}</option>" in form
+        assert f"<dd>{words}</dd>" in shown
 
 
 @pytest.mark.parametrize(
