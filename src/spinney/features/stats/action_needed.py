@@ -268,8 +268,12 @@ def _unwell_webhook(name: str, health: WebhookHealth) -> ActionNeeded:
     return ActionNeeded(
         id=f"webhook-{name}",
         kind="failed",
-        title=f"Webhook {name} reaches no receiver",
-        more=f"{counted(health.failing, 'delivery', 'deliveries')} not accepted since the last that was"
+        title=f"The deliveries of webhook {name} fail",
+        more=(
+            "the last delivery was not accepted"
+            if health.failing == 1
+            else f"the last {health.failing:,} deliveries were not accepted"
+        )
         + (f": {last}" if last else ""),
         path=f"/webhooks/{segment(name)}",
         label="Webhook",
