@@ -2,6 +2,8 @@
 
 from httpx import Response
 
+from spinney.model.outcomes import Outcome
+
 from ..conftest import World
 
 
@@ -44,6 +46,19 @@ def test_no_end_is_foreseen_for_a_batch_of_which_a_job_is_held(world: World) -> 
     shown = world.client("viewer").get(f"/api/v1/batches/{top}").json()
 
     assert shown["counts"] == {"completed": 2, "pending": 1, "held": 1}
+    assert shown["eta_us"] is None
+
+
+def test_no_end_is_foreseen_for_a_batch_whose_open_jobs_are_all_scheduled(world: World) -> None:
+    top, _ = batch(world, 4)
+    first, second = world.site.claim(slots=2)
+
+    world.site.record(first, Outcome.DEFER, delay_s=3600)
+    assert world.client("viewer").get(f"/api/v1/batches/{top}").json()["eta_us"] is not None
+    world.site.record(second, Outcome.DEFER, delay_s=3600)
+    shown = world.client("viewer").get(f"/api/v1/batches/{top}").json()
+
+    assert shown["counts"] == {"completed": 2, "scheduled": 2}
     assert shown["eta_us"] is None
 
 

@@ -40,8 +40,9 @@ class Batch:
     """How many jobs settled a second, on average since the job at the top began; None: none has settled
     yet."""
     eta_us: int | None
-    """When all will have settled at that rate; None: all have, the rate is not known, or some are held
-    and wait for a person. It does not foresee jobs that are still to be spawned."""
+    """When all will have settled at that rate; None: all have, the rate is not known, some are held and wait for a
+    person, or none could run now, since all that are open are scheduled. It does not foresee jobs that are still to be
+    spawned."""
 
 
 class Batches(Service):
@@ -116,7 +117,7 @@ class Batches(Service):
         began_us = job.started_us or job.created_us
         per_s = settled / ((now_us - began_us) / 1e6) if settled and now_us > began_us else None
         open_ = total - settled
-        foreseen = open_ > 0 and State.HELD not in counts
+        foreseen = open_ > counts.get(State.SCHEDULED, 0) and State.HELD not in counts
         return Batch(
             job=job,
             counts=counts,
