@@ -43,6 +43,22 @@ def test_given_failures_when_listed_then_the_largest_cause_comes_first_and_types
     assert "No failed jobs of this type" in get(world, "/failures?type=batch")
 
 
+def test_given_a_cause_that_one_job_has_in_all_or_in_a_batch_then_that_job_s_message_is_shown(
+    world: World,
+) -> None:
+    batch = world.submit("batch")
+    lease = world.site.run(batch)
+    (child,) = world.site.spawn(lease, "one")
+    world.site.pass_(lease)
+    world.site.fail(world.site.run(child), message="row 12 is empty")
+    assert "row 12 is empty" in get(world, "/failures")
+
+    world.site.fail(world.site.run(world.submit("one")), message="row 13 is empty")
+
+    assert "row # is empty" in get(world, "/failures")
+    assert "row # is empty" not in get(world, f"/batches/{batch}")
+
+
 def test_given_a_type_of_which_only_a_batch_failed_then_the_empty_list_leads_to_it(world: World) -> None:
     batch = world.submit("batch")
     lease = world.site.run(batch)

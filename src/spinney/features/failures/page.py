@@ -13,11 +13,12 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.failures.commands import failure_of
-from spinney.model.attempts.failure_groups import Failure
+from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import State
+from spinney.service.queries import Queries
 from spinney.web.pages.filters import FINGERPRINT
 from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.tracebacks import Piece, failure_text
@@ -67,11 +68,27 @@ async def failure(request: Request, context: Authenticated, fingerprint: Mark) -
     return page_or_part(request, context, "failure", topics=("failures",), **shown)
 
 
+def with_own_messages(look: Queries, failures: FailureGroups, *, root_id: int | None = None) -> FailureGroups:
+    """Return the causes with the job's own message where a cause has one job only: there is no need to show the message
+    without the numbers and paths in which those of several jobs differ. ``root_id``: the tree whose jobs are grouped;
+    None: all."""
+    groups = []
+    for group in failures.groups:
+        only = Filter(fingerprint=group.fingerprint, root_id=root_id)
+        jobs = look.jobs(only, limit=1) if group.jobs == 1 else ()
+        message = (jobs[0].message or "").removeprefix(f"{group.exception}: ") if jobs else ""
+        groups.append(replace(group, message=message or group.message))
+    return replace(failures, groups=groups)
+
+
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
     """Return what the list shows. Simultaneous requests with the same limits and type share one query."""
     key = ("failures", context.principal.rights.within, type_)
     groups = await read_coalesced(
-        request, context, key, lambda control: control.queries.failures(type_ or None, GROUPS)
+        request,
+        context,
+        key,
+        lambda control: with_own_messages(control.queries, control.queries.failures(type_ or None, GROUPS)),
     )
     types = await context.run(lambda control: sorted(control.queries.types()))
     return {

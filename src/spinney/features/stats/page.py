@@ -8,17 +8,17 @@ to some collections gets none.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.failures.page import with_own_messages
 from spinney.features.stats.action_needed import BAD, BATCHES, CAUSES, LOOKED_AT, FailedBatch, Overview, needs
 from spinney.features.webhooks.commands import ListWebhooks
 from spinney.model.access import Role
-from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.jobs import Filter
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.settings.webhooks import WebhookHealth
@@ -88,7 +88,7 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
     )
     return Overview(
         stats=stats,
-        failures=_with_examples(look, look.failures(limit=LISTED)),
+        failures=with_own_messages(look, look.failures(limit=LISTED)),
         nodes=look.nodes(),
         holds=look.holds(),
         queues=look.queues(),
@@ -105,17 +105,6 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
         if look.rights.permits(Role.OPERATOR)
         else {},
     )
-
-
-def _with_examples(look: Queries, failures: FailureGroups) -> FailureGroups:
-    """Return the causes with the job's own message where a cause has one job only: there is no need to show the message
-    without the numbers and paths in which those of several jobs differ."""
-    groups = []
-    for group in failures.groups:
-        jobs = look.jobs(Filter(fingerprint=group.fingerprint), limit=1) if group.jobs == 1 else ()
-        message = (jobs[0].message or "").removeprefix(f"{group.exception}: ") if jobs else ""
-        groups.append(replace(group, message=message or group.message))
-    return replace(failures, groups=groups)
 
 
 def _failed_batches(look: Queries) -> tuple[Sequence[FailedBatch], int]:

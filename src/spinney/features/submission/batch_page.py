@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.failures.page import with_own_messages
 from spinney.features.files import page as output
 from spinney.features.holds.commands import LayHold, lift_holds, sweep_holds
 from spinney.features.jobs.job_page import JobId
@@ -218,7 +219,7 @@ def read(control: Control, job_id: int) -> BatchView:
     holds = control.queries.holds_on(job_id) if open_ else ()
     return BatchView(
         batch=batch_,
-        failures=part_.failures(job_id, limit=CAUSES),
+        failures=with_own_messages(control.queries, part_.failures(job_id, limit=CAUSES), root_id=job_id),
         holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
         allowed=allowed,
     )
