@@ -420,5 +420,6 @@ def test_given_a_group_when_it_is_chosen_then_its_routes_tell_parameters_and_pro
     text = get(world.client("viewer"), "/api?group=queues")
 
     assert ">/api/v1/queues/{name}</code>" in text
+    assert "<code>csv</code> answers with the whole list, or <code>limit</code> of it" in text
     assert ">/api/v1/jobs</code>" not in text
     assert ">404</span>" in text
