@@ -174,7 +174,7 @@ def test_given_more_attempts_than_are_drawn_then_they_keep_their_numbers_and_the
     assert waited == "work, attempt 4: waited 6.0 s"
     assert ran.startswith("work, attempt 4 on ")
     assert drawn.from_us == attempts[2].ended_us
-    assert list(drawn.legend) == ["waiting", "completed", "failed", "running"]
+    assert list(drawn.legend) == ["waiting", "failed"]
     attempts[-1] = replace(attempts[-1], outcome="lost")
     lost = timelines.of_job(world.store.job(job), attempts, now_us(), most=2)
     assert lost is not None

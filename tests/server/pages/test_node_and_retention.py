@@ -72,13 +72,15 @@ def test_given_limits_then_others_jobs_are_neither_listed_nor_drawn(world: World
 
 
 def test_given_attempts_then_those_at_one_time_stand_in_rows_of_their_own() -> None:
-    ended = [attempt(4, 50, 60), attempt(3, 45, 58, "error"), attempt(2, 10, 40)]
+    ended = [attempt(4, 50, 60), attempt(3, 45, 58, "error"), attempt(2, 10, 40, "returned")]
 
     drawn = slots([attempt(5, 55, None)], ended, 100 * SECOND)
 
     assert drawn is not None
     assert [[part.job_id for part in row.segments] for row in drawn.rows] == [[5, 2], [4], [3]]
     assert [row.segments[0].kind for row in drawn.rows] == ["running", "completed", "failed"]
+    assert drawn.rows[0].segments[1].kind == "scheduled"  # neither passed nor failed
+    assert list(drawn.legend) == ["completed", "failed", "running", "scheduled"]
     assert drawn.from_us == 10 * SECOND
     assert slots([], [], 1) is None
 

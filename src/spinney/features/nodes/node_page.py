@@ -15,11 +15,10 @@ from spinney.control import Control
 from spinney.features.nodes.recent_sql import NodeAttempt
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job
-from spinney.model.outcomes import PASSED
 from spinney.model.states import LEASED
 from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.text_formats import lasting
-from spinney.web.pages.timelines import Segment, Timeline, TimelineRow, segment
+from spinney.web.pages.timelines import Segment, Timeline, TimelineRow, kind_of, segment
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -107,10 +106,11 @@ def _segment(attempt: NodeAttempt, end_us: int, from_us: int, now_us: int) -> Se
     """Return an attempt as a segment of the picture, with a title that says what it was."""
     seconds = (end_us - attempt.started_us) / 1e6
     if attempt.outcome is None:
-        kind, ended = "running", f"runs for {lasting(seconds)}"
+        ended = f"runs for {lasting(seconds)}"
     else:
-        kind = "completed" if attempt.outcome in PASSED else "failed"
         ended = f"ran {lasting(seconds)}, {attempt.outcome.replace('_', ' ')}"
     stage = attempt.type if attempt.stage == attempt.type else f"{attempt.type}.{attempt.stage}"
     title = f"#{attempt.job_id} {stage}: {ended}"
-    return segment(kind, attempt.started_us, end_us, from_us, now_us, title, attempt.job_id)
+    return segment(
+        kind_of(attempt.outcome), attempt.started_us, end_us, from_us, now_us, title, attempt.job_id
+    )

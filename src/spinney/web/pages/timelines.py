@@ -25,7 +25,6 @@ _LEGEND = {
     "scheduled": "neither passed nor failed",
 }
 """What a bar of each kind means: ``waiting``, and those that ``kind_of`` returns."""
-_RARE = ("orphaned", "scheduled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +67,9 @@ class Timeline:
 
     @property
     def legend(self) -> Mapping[str, str]:
-        """Return what the colours of a job's bars mean, by kind: of the rarer kinds those that are drawn."""
+        """Return what the colours of the bars mean, by kind."""
         drawn = {segment.kind for row in self.rows for segment in row.segments}
-        return {kind: text for kind, text in _LEGEND.items() if kind not in _RARE or kind in drawn}
+        return {kind: text for kind, text in _LEGEND.items() if kind in drawn}
 
 
 def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> Timeline | None:
@@ -99,7 +98,7 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> 
             row.append(segment("waiting", since_us, attempt.started_us, from_us, until_us, title))
         verb = "ran" if attempt.ended_us else "runs for"
         title = f"{name} on {attempt.node}: {verb} {lasting(ran_s)}, {outcome(attempt)}"
-        row.append(segment(kind_of(attempt), attempt.started_us, ended_us, from_us, until_us, title))
+        row.append(segment(kind_of(attempt.outcome), attempt.started_us, ended_us, from_us, until_us, title))
         waited_s_of[attempt.stage] += waited_s
         ran_s_of[attempt.stage] += ran_s
         since_us = max(since_us, ended_us)
@@ -131,12 +130,12 @@ def outcome(attempt: Attempt) -> str:
     return str(attempt.outcome).replace("_", " ") if attempt.outcome else "running"
 
 
-def kind_of(attempt: Attempt) -> str:
-    """Return the state whose colour the bar of an attempt has. An attempt that neither passed nor failed
-    (deferred, held, interrupted) has that of ``scheduled``."""
-    if attempt.outcome is None:
+def kind_of(outcome: str | None) -> str:
+    """Return the state whose colour the bar of an attempt with this outcome has; None: it runs. An attempt that neither
+    passed nor failed (deferred, held, interrupted) has that of ``scheduled``."""
+    if outcome is None:
         return "running"
-    if attempt.outcome in PASSED:
+    if outcome in PASSED:
         return "completed"
     bad = {"error": "failed", "timeout": "failed", "died": "failed", "lost": "orphaned"}
-    return bad.get(attempt.outcome, "scheduled")
+    return bad.get(outcome, "scheduled")
