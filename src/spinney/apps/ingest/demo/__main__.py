@@ -47,9 +47,9 @@ def _run() -> list[str]:
     """Run the steps, print the results, and return what is not as it should be."""
     planned = plan(os.environ)
     make_folder(planned.out, FILE, VARIABLE)
-    things, left_out = find(planned.source, planned.leave_out)
+    objects, left_out = find(planned.source, planned.leave_out)
     with run_server() as served_files:
-        offered = offer(planned.source, things, planned.out / "manifests", served_files.base_url)
+        offered = offer(planned.source, objects, planned.out / "manifests", served_files.base_url)
         served_files.files, served_files.damaged_path = offered.served, offered.damage
         config = set_up(planned, served_files.host)
         with open_control(None) as control, planned.log.open("w") as log:
@@ -116,7 +116,7 @@ class _Demo:
         def far_enough() -> bool:
             counts = self.service.store.counts(below)
             busy = counts.get(State.RUNNING, 0) + counts.get(State.CLAIMED, 0)
-            return counts.get(State.COMPLETED, 0) >= CRASH_AT * len(self.offered.things) and busy > 0
+            return counts.get(State.COMPLETED, 0) >= CRASH_AT * len(self.offered.objects) and busy > 0
 
         with running(*_NODE, log=log) as node:
             self._watch(node, far_enough)
@@ -190,9 +190,9 @@ def _kill_all_processes(node: Process) -> int:
 
 def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, left_out: list[str]) -> None:
     """Print what is going to be deposited, and which byte is wrong."""
-    things = offered.things
+    files = sum(len(sample.files) for sample in offered.objects)
     _say(
-        f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "
+        f"{planned.source}: {counted(len(offered.objects), 'object')} of {counted(files, 'file')}, "
         f"served at {served_files.host}"
     )
     for sentence in left_out:
@@ -214,7 +214,7 @@ def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
         faults.append(
             f"the first report should have one failed object, {name} at downloading, and has {failed}"
         )
-    if second["state"] != "completed" or second["totals"]["completed"] != len(offered.things):
+    if second["state"] != "completed" or second["totals"]["completed"] != len(offered.objects):
         faults.append(f"the second report should have all objects completed, and has {second['totals']}")
     if second["changes"]["mended"] != [name]:
         faults.append(f"the second report should list {name} as completed now, and has {second['changes']}")

@@ -16,7 +16,7 @@ BATCH = "batch.checkm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
+class SampleObject:
     """One object of the sample deposit: an entry of the source folder with its files."""
 
     name: str
@@ -32,27 +32,27 @@ class Offer:
     batch: Path
     served: dict[str, Path]
     """The file for each path of a URL."""
-    things: tuple[Thing, ...]
-    damaged: Thing
+    objects: tuple[SampleObject, ...]
+    damaged: SampleObject
     damage: str
     """The path of the URL whose file has a wrong byte."""
 
 
-def find(source: Path, leave_out: frozenset[str]) -> tuple[tuple[Thing, ...], list[str]]:
+def find(source: Path, leave_out: frozenset[str]) -> tuple[tuple[SampleObject, ...], list[str]]:
     """Return the objects of a folder, in the order of their names as bytes, and a sentence for each entry that is left
     out: links, special files, empty folders and names that are not UTF-8. Names in ``leave_out`` are left out without
     one. Raises OSError for a folder that cannot be read."""
-    things: list[Thing] = []
+    objects: list[SampleObject] = []
     left_out: list[str] = []
     for entry in _sorted(source):
         if entry.name in leave_out:
             continue
         if files := sorted(_files(source, entry, leave_out, left_out)):
-            things.append(Thing(name=entry.name, files=tuple(files)))
-    return tuple(things), left_out
+            objects.append(SampleObject(name=entry.name, files=tuple(files)))
+    return tuple(objects), left_out
 
 
-def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> Offer:
+def offer(source: Path, objects: tuple[SampleObject, ...], folder: Path, base: str) -> Offer:
     """Write the manifests of these objects into ``folder``, which must not exist, and return what is to be
     served.
 
@@ -74,22 +74,22 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
         )
 
     rows: list[Row] = []
-    for number, thing in enumerate(things, 1):
+    for number, sample in enumerate(objects, 1):
         # The name of a file in a folder begins below the folder; a single file keeps its own.
-        names = {file: file.removeprefix(f"{thing.name}/") for file in thing.files}
+        names = {file: file.removeprefix(f"{sample.name}/") for file in sample.files}
         files = [serve(source / file, name, f"files/{file}") for file, name in names.items()]
         manifest = folder / f"{number:04d}.checkm"
         _write(manifest, PayloadKind.OBJECT_MANIFEST, files)
         # A name with unprintable characters is escaped in the title, and is no local id.
-        title = shown(thing.name)
-        about = About(title=title, local_ids=(title,) if title == thing.name else ())
+        title = shown(sample.name)
+        about = About(title=title, local_ids=(title,) if title == sample.name else ())
         rows.append(serve(manifest, manifest.name, f"manifests/{manifest.name}", about))
     if not rows:
         raise UsageError(f"{source} has no file that can be deposited; name another with SOURCE=/some/folder")
     batch = folder / BATCH
     _write(batch, PayloadKind.BATCH_MANIFEST, rows)
-    damaged, file = _damageable(source, things)
-    return Offer(batch=batch, served=served, things=things, damaged=damaged, damage=quote(f"files/{file}"))
+    damaged, file = _damageable(source, objects)
+    return Offer(batch=batch, served=served, objects=objects, damaged=damaged, damage=quote(f"files/{file}"))
 
 
 def _sorted(folder: Path) -> list["os.DirEntry[str]"]:
@@ -130,13 +130,13 @@ def _write(manifest: Path, kind: PayloadKind, rows: Sequence[Row]) -> None:
             write_json(rows, kind, out)
 
 
-def _damageable(source: Path, things: tuple[Thing, ...]) -> tuple[Thing, str]:
+def _damageable(source: Path, objects: tuple[SampleObject, ...]) -> tuple[SampleObject, str]:
     """Return a file that has a byte to damage, and its object, beginning with the middle one."""
-    middle = len(things) // 2
-    for thing in (*things[middle:], *things[:middle]):
-        for file in thing.files:
+    middle = len(objects) // 2
+    for sample in (*objects[middle:], *objects[:middle]):
+        for file in sample.files:
             if (source / file).stat().st_size:
-                return thing, file
+                return sample, file
     raise UsageError(
         f"all files of {source} are empty, and none can be damaged; name another with SOURCE=/some/folder"
     )

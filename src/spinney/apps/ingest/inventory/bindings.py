@@ -5,7 +5,7 @@ Both exist before the object is recorded: a job first gets its number and binds 
 run again or wait for days before it stores anything. So neither refers to an object's row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from sqlalchemy import Connection, bindparam, select
@@ -86,7 +86,7 @@ class Bindings(OpenTables):
         """Free those of these local ids that are bound to this ARK; for names that ``bind`` has bound to it, and that
         no version has."""
         with self._database.checked().write() as connection:
-            for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
+            for chunk in _chunks(names):
                 connection.execute(
                     local_ids.delete().where(
                         local_ids.c.local_id.in_(chunk),
@@ -102,7 +102,7 @@ class Bindings(OpenTables):
         order, and cannot deadlock. The insertion decides, not a query before it: of two transactions with one
         new name, the second waits for the first and then finds its row.
         """
-        for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
+        for chunk in _chunks(names):
             rows = [{"local_id": n, "collection": collection, "ark": ark} for n in chunk]
             inserted = connection.execute(self._database.insert(local_ids).on_conflict_do_nothing(), rows)
             if inserted.rowcount == len(chunk):
@@ -126,8 +126,7 @@ def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequen
     """Return the sorted local ids of each of these ARKs; an ARK without any is left out. Local ids of all
     collections count."""
     by_ark: dict[str, list[str]] = {}
-    sorted_arks = sorted(set(arks))
-    for chunk in (sorted_arks[start : start + _MANY] for start in range(0, len(sorted_arks), _MANY)):
+    for chunk in _chunks(sorted(set(arks))):
         query = (
             select(local_ids.c.ark, local_ids.c.local_id)
             .where(local_ids.c.ark.in_(chunk))
@@ -136,3 +135,8 @@ def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequen
         for ark, local_id in connection.execute(query):
             by_ark.setdefault(ark, []).append(local_id)
     return by_ark
+
+
+def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the names in pieces of ``_MANY``."""
+    return (names[start : start + _MANY] for start in range(0, len(names), _MANY))

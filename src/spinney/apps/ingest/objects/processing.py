@@ -125,8 +125,8 @@ def _about(work: Work, content: list[Incoming]) -> About:
     """Return the description of the order, with what it lacks from the depositor's own ``mrt-erc.txt``."""
     erc_file = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
     erc = NOTHING if erc_file is None else metadata.read_erc(erc_file, _ERC_MAX_BYTES)
-    given, own = asdict(work.order.about), asdict(erc)
-    about = About(**{name: value or own[name] for name, value in given.items()})
+    from_erc = asdict(erc)
+    about = About(**{name: value or from_erc[name] for name, value in asdict(work.order.about).items()})
     # Checked before storing, since everything that is stored must be recordable.
     for field, value in (
         ("creator", about.creator),
