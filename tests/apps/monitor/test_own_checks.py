@@ -169,7 +169,7 @@ def test_the_pause_before_a_request_does_not_make_an_answer_slow(
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: 1000.0 + sum(slept), sleep=slept.append)
     monkeypatch.setattr(fetch, "time", clock)
-    monkeypatch.setattr(fetch, "_last", {server.removeprefix("http://"): 1012.0})
+    monkeypatch.setattr(fetch, "_next_s", {server.removeprefix("http://"): 1012.0})
     network = Network(private=("127.0.0.1",), pause_s=3.0, slow_s=10.0)
     service = Service(gid=1, eid=1, uuid="u", uri=f"{server}/fine", type="HTTP", version="", description="d")
     finding = http.check(service, Context(timeout_s=30, data=Path("unused"), network=network))

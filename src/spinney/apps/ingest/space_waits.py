@@ -20,7 +20,7 @@ FULL_S = 30.0
 Stage = TypeVar("Stage", bound=Callable[..., Any])
 
 
-def awaited(stage: Stage) -> Stage:
+def space_awaited(stage: Stage) -> Stage:
     """Decorate a stage so that it defers while there is no space for what it writes, on whatever disk, or a disk is
     read-only, as some become after an error."""
 

@@ -69,7 +69,7 @@ def take_apart(
                 _link_or_copy(path, target)
             between(path.stat().st_size)
             return
-        folder = _free(path, target)
+        folder = _free_folder(path, target)
         meter = meter or Meter(limits, container_bytes=path.stat().st_size, into=folder)
         try:
             unpack(path, folder, name=path.name, limits=limits, meter=meter, between=between)
@@ -94,7 +94,7 @@ def take_apart(
     return bad
 
 
-def _free(path: Path, target: Path) -> Path:
+def _free_folder(path: Path, target: Path) -> Path:
     """Return the folder for what is in an archive: its name with ``.d``, and a number where that is taken.
     Nothing has its name yet, nor will get it from the folder that the archive is in."""
     names = (f"{target.name}.d{number or ''}" for number in itertools.count())
@@ -160,7 +160,7 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
         session = own / f"{source.session:06d}"
         target = session / path.name
         # The digest decides, since a damaged copy may have the same name and size.
-        with _alone(own):
+        with _locked(own):
             if target.exists() and sha256_of(target) != sha256_of(path):
                 target = session / sha256_of(path)[:16] / path.name
             if not target.exists():
@@ -175,9 +175,9 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else work in the folder, which is made: two uploads may bring different files of one name.
-    The lock ends with the process."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, which is made where it is missing: two uploads may bring different files of one name. The lock
+    ends with the process."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

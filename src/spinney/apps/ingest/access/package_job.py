@@ -19,7 +19,7 @@ from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
-from spinney.apps.ingest.space_waits import awaited
+from spinney.apps.ingest.space_waits import space_awaited
 from spinney.containers import pack
 from spinney.files import disk_space
 
@@ -37,7 +37,7 @@ accesses = app.pipeline(
 
 
 @accesses.stage(max_attempts=3)
-@awaited
+@space_awaited
 def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
     """Write the files of the version into an archive, each compared with its digests while it is read. The value is the
     description of the package (``Package``)."""

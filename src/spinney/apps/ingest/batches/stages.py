@@ -33,7 +33,7 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Order, Payload
 from spinney.apps.ingest.manifests import About, PayloadKind, Row
-from spinney.apps.ingest.space_waits import awaited
+from spinney.apps.ingest.space_waits import space_awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
 from spinney.files.digests import Sums
@@ -47,7 +47,7 @@ _AT_ONCE = 1000
 
 
 @batches.stage(max_attempts=3)
-@awaited
+@space_awaited
 def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Take the payload into the batch's folder, and make a job for every object that it names.
 
@@ -83,7 +83,7 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
 
 
 @batches.stage(again=True, max_attempts=5)
-@awaited
+@space_awaited
 def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Report the results of the objects, and the changes since the last report.
 
@@ -105,7 +105,7 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
 
 
 @batches.stage(again=True, max_attempts=5)
-@awaited
+@space_awaited
 def sent(job: Job) -> None:
     """Mark the report as sent: the next one is compared with it."""
     job.data["sent"] = job.results["reporting"]["number"]

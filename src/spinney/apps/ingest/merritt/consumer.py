@@ -144,7 +144,7 @@ class MerrittConsumer:
         claims = []
         with self._reached():
             marks = self._marks.jobs()
-            standing = self._owned.standing(
+            unchanged = self._owned.unchanged(
                 {job_id: mark for job_id, mark in marks.items() if (job_id, mark.claim) in linked}
             )
             for job_id, mark in marks.items():
@@ -152,7 +152,7 @@ class MerrittConsumer:
                     self._owned.fail_if_back(job_id, mark)
                     continue
                 try:
-                    job = None if job_id in standing else self._owned.load(job_id, mark.claim)
+                    job = None if job_id in unchanged else self._owned.load(job_id, mark.claim)
                     if job is None or (job_id, mark.claim) in linked:
                         claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
                     else:

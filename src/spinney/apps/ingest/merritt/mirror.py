@@ -161,8 +161,8 @@ class Mirror:
     def _write_object(self, batch: Batch, job: SpinneyJob) -> None:
         """Write an object's job if its state, stage or number of attempts differs from what was last
         written."""
-        stands = (job.state, job.stage, job.attempts)
-        if self._written.get(job.id) == stands:
+        position = (job.state, job.stage, job.attempts)
+        if self._written.get(job.id) == position:
             return
         order, ids = _order(job), self._ids(batch)
         if order.jid not in ids:
@@ -170,12 +170,12 @@ class Mirror:
         mirrored = self._queue.jobs.load(ids[order.jid])
         has_failed = job.state in SETTLED and job.state is not State.COMPLETED
         if mirrored.state in _FINAL or (mirrored.state is JobState.FAILED and has_failed):
-            self._written[job.id] = stands
+            self._written[job.id] = position
             return
         if (lock := self._held(mirrored)) is None:
             return
         self._follow(replace(mirrored, lock=lock), job)
-        self._written[job.id] = stands
+        self._written[job.id] = position
 
     def _create_job(self, batch: Batch, order: ObjectOrder) -> str:
         """Create the job of an object, locked in the same transaction, and return its id."""

@@ -87,22 +87,22 @@ class Ownership:
         self._held[job.id] = job = self.queue.jobs.lock(job)
         return job
 
-    def standing(self, marks: Mapping[str, Mark]) -> Collection[str]:
+    def unchanged(self, marks: Mapping[str, Mark]) -> Collection[str]:
         """Return which of the jobs with these marks are as this process knows them: locked by it in a state whose work
         is done here, or with Merritt's services in another one. They are read together; ``load`` takes up the others,
         or finds them lost."""
-        locked, standing = self._still_locked(marks), set()
+        locked, unchanged = self._still_locked(marks), set()
         for (job_id, mark), head in zip(marks.items(), self.queue.jobs.heads(list(marks)), strict=True):
             if head is None or is_ended(head, mark.claim):
                 continue
             if head.state in self.states:
-                stands = job_id in locked and not _is_away(mark)
+                is_unchanged = job_id in locked and not _is_away(mark)
             else:
                 is_known = job_id in self._handed_over and job_id not in self._held
-                stands = is_known and mark.phase is Phase.AWAY
-            if stands:
-                standing.add(job_id)
-        return standing
+                is_unchanged = is_known and mark.phase is Phase.AWAY
+            if is_unchanged:
+                unchanged.add(job_id)
+        return unchanged
 
     def load(self, job_id: str, claim: str) -> Job:
         """Return a job that is ours, with its lock unless it is with others (``lock`` is None then).

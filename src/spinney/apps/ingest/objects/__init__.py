@@ -40,9 +40,9 @@ from spinney.apps.ingest.objects.notify import notify
 from spinney.apps.ingest.objects.processing import processing
 from spinney.apps.ingest.objects.provisioning import provisioning
 from spinney.apps.ingest.objects.recording import recording
-from spinney.apps.ingest.space_waits import awaited
+from spinney.apps.ingest.space_waits import space_awaited
 
 for _stage in (estimating, provisioning, downloading, processing):
-    objects.stage(queue=queue_of(_stage.__name__), max_attempts=3)(awaited(_stage))
+    objects.stage(queue=queue_of(_stage.__name__), max_attempts=3)(space_awaited(_stage))
 for _last in (recording, notify):
-    objects.stage(queue=queue_of(_last.__name__), max_attempts=5)(awaited(_last))
+    objects.stage(queue=queue_of(_last.__name__), max_attempts=5)(space_awaited(_last))

@@ -118,7 +118,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
         except httpx.TimeoutException:
             raise Unreachable(error("timeout", f"{_host(uri)} did not answer in time")) from None
         except httpx.HTTPError as problem:
-            raise Unreachable(_of_error(_host(uri), problem)) from None
+            raise Unreachable(_connection_fault(_host(uri), problem)) from None
 
 
 def refuse_compressed(fetched: Fetched) -> None:
@@ -152,7 +152,7 @@ def _certificate_end(response: httpx.Response) -> datetime | None:
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
 
 
-def _of_error(host: str, problem: httpx.HTTPError) -> Finding:
+def _connection_fault(host: str, problem: httpx.HTTPError) -> Finding:
     """Return the finding for a connection that failed. The text of the error has to tell the kinds apart,
     since httpx raises ConnectError for most of them."""
     text = str(problem) or type(problem).__name__
@@ -168,10 +168,10 @@ def _host(uri: str) -> str:
     return urlsplit(uri).netloc.rpartition("@")[2][:100] or "the service"
 
 
-_last: dict[str, float] = {}
+_next_s: dict[str, float] = {}
 """When the next request to each host may begin, by the monotonic clock; one entry for each host of this
 process."""
-_turn = threading.Lock()
+_next_lock = threading.Lock()
 
 
 def _pause(uri: str, pause_s: float) -> float:
@@ -180,9 +180,9 @@ def _pause(uri: str, pause_s: float) -> float:
     if not pause_s:
         return 0.0
     host = _host(uri)
-    with _turn:
+    with _next_lock:
         now_s = time.monotonic()
-        at_s = max(now_s, _last.get(host, 0.0))
-        _last[host] = at_s + pause_s
+        at_s = max(now_s, _next_s.get(host, 0.0))
+        _next_s[host] = at_s + pause_s
     time.sleep(at_s - now_s)
     return at_s - now_s

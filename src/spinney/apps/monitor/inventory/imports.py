@@ -321,7 +321,7 @@ class _Writer:
 
     def retire(self, kept: Collection[str]) -> None:
         """Retire the services of this source that no row named, but not those with these UUIDs."""
-        gone = [
+        retired = [
             gid
             for gid, row in self._services.items()
             if gid not in self.named
@@ -329,11 +329,11 @@ class _Writer:
             and row["catalogue"] == self._catalogue
             and row["uuid"] not in kept
         ]
-        for gid in gone:
+        for gid in retired:
             self._connection.execute(
                 update(services).where(services.c.gid == gid).values(retired_us=self._now_us)
             )
-        self._imported.retired = len(gone)
+        self._imported.retired = len(retired)
 
     def _number(self, row: Row) -> int | None:
         """Return the number of the service that a row means; None: it is a new one."""
@@ -350,15 +350,15 @@ class _Writer:
         details = {
             name: getattr(row, name) for name in ("contact", "email", "language") if getattr(row, name)
         }
-        there = self._entities.get(row.entity)
-        if there is None:
+        entity = self._entities.get(row.entity)
+        if entity is None:
             values = {"description": row.entity, "page_key": secrets.token_urlsafe(18), **details}
             eid = self._connection.execute(
                 insert(entities).values(values).returning(entities.c.eid)
             ).scalar_one()
             self._entities[row.entity] = {"eid": eid, "contact": "", "email": "", "language": "en", **values}
             return int(eid)
-        if not self._catalogue and any(there[name] != value for name, value in details.items()):
-            self._connection.execute(update(entities).where(entities.c.eid == there["eid"]).values(details))
-            there.update(details)
-        return int(there["eid"])
+        if not self._catalogue and any(entity[name] != value for name, value in details.items()):
+            self._connection.execute(update(entities).where(entities.c.eid == entity["eid"]).values(details))
+            entity.update(details)
+        return int(entity["eid"])
