@@ -1,4 +1,4 @@
-"""A ZooKeeper for each module, and in it a tree for each test."""
+"""A ZooKeeper for each process of the tests, and in it a tree for each test."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ LONG_SESSION_S = 20.0
 """For all others, which a busy machine may keep from their heartbeats."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     with standalone() as each:
         yield each
