@@ -25,4 +25,4 @@ def until(look: Callable[[], T], what: str | Callable[[], object] = "", deadline
             shown = (what() if callable(what) else what) or look
             raise AssertionError(f"did not happen in {deadline_s:g} s: {shown}")
         # A look that is expensive, such as a command, must not keep a processor from what is waited for.
-        time.sleep(max(now_s - looked_s, min(0.005 + (now_s - began_s) / 20, 0.025)))
+        time.sleep(max(2 * (now_s - looked_s), min(0.005 + (now_s - began_s) / 20, 0.1)))
