@@ -48,7 +48,7 @@ class Typed(io.StringIO):
 )
 def test_no_is_an_answer(bare: Shell, monkeypatch: pytest.MonkeyPatch, case: str, answer: str) -> None:
     copied(bare.folder / "spinney.db")
-    bare.ok("init")
+    bare.ok("init", "--folders-only")
     monkeypatch.setattr(bulk, "CONFIRM_ABOVE", 0)
     with closing(sqlite3.connect(bare.folder / "spinney.db", isolation_level=None)) as database:
         (lock,) = database.execute("select name from locks").fetchone()

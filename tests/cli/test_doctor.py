@@ -46,7 +46,7 @@ def test_a_healthy_store_says_so_and_ends_with_0(shell: Shell) -> None:
 
 def test_a_store_with_something_of_everything_has_only_silent_nodes(bare: Shell) -> None:
     filled(f"sqlite:///{bare.folder}/spinney.db")
-    bare.ok("init")
+    bare.ok("init", "--folders-only")
 
     assert {v["rule"] for v in listed(bare, 1)} == {"node-silent"}
 

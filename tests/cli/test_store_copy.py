@@ -23,6 +23,7 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
     assert re.search(r"^jobs +1 +[0-9a-f]{16}$", output, flags=re.M)
     assert re.search(r"^both stores are identical: \d+ rows, [0-9a-f]{64}$", output, flags=re.M)
     assert "From now on use sqlite:///new.db" in output
+    assert f'the same folders (folders = "{shell.folder}/spinney.folders" there)' in output
     assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)
 
@@ -67,6 +68,22 @@ def test_what_stands_in_the_way_is_one_sentence(shell: Shell) -> None:
     refusal = shell.refused(1, "store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
     assert "oak on thor (active); end them with SIGTERM" in refusal
     assert sorted(file.name for file in shell.folder.glob("*.db")) == ["spinney.db"]
+
+
+def test_no_new_folder_root_is_made_for_a_store_that_has_jobs(shell: Shell) -> None:
+    """Such as for a copy whose settings name no folders, or at the mount point of a share that is not mounted: the jobs
+    would find their folders empty."""
+    root = shell.folder / "spinney.folders"
+    shell.ok("submit", "double", "-p", "n=1")
+    root.rename(shell.folder / "elsewhere")
+
+    refusal = shell.refused(1, "init")
+
+    assert f"the store has jobs, but {root} is not its folder root; mount the shared folder there" in refusal
+    assert not root.exists()
+    assert "works with" in shell.ok("init", "--folders-only")
+    assert root.is_dir()
+    assert "works with" in shell.ok("init")
 
 
 def test_there_is_nothing_to_finish(shell: Shell) -> None:

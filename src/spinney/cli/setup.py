@@ -15,6 +15,7 @@ import typer
 
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreMissing, StoreUnusable, UsageError
+from spinney.model.jobs import Filter
 from spinney.model.values.store_urls import without_password
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
@@ -93,7 +94,9 @@ def make_store(
     own, which its nodes create; this can be chosen for a new store only.
 
     Doing it again changes nothing. Raises StoreUnusable for a folder root that belongs to another store,
-    before anything is created.
+    before anything is created, and for one without a mark when the store has jobs: such a root is the mount point of a
+    share that is not mounted, or the wrong folder, and the jobs would find theirs empty. ``folders_only`` marks it
+    nevertheless.
     """
     from spinney.folders import folders
 
@@ -105,6 +108,8 @@ def make_store(
         if grant:
             s.grant(grant)
         facts = {**s.facts(), **_unfinished(s)}
+        if not folders_only and facts.get("folders") != "local":
+            _require_marked_root(s, config)
     if facts.get("folders") != "local":
         folders.write_token(config.folders, facts["folder_token"])
     return facts
@@ -150,6 +155,19 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
         folders.check_token(config.folders, own)
     except StoreUnusable as error:
         raise _not_its_own(config) from error
+
+
+def _require_marked_root(store: "Store", config: Settings) -> None:
+    """Raise StoreUnusable for a folder root without a mark, when the store has jobs."""
+    from spinney.folders import folders
+
+    if (config.folders / folders.TOKEN).exists() or not store.bulk.find(Filter(), limit=1):
+        return
+    raise StoreUnusable(
+        f"the store has jobs, but {config.folders} is not its folder root; mount the shared folder there, or set "
+        f"folders below [spinney] in {FILE} to where the folders of the jobs are; if they are lost, 'spinney init "
+        "--folders-only' makes an empty root"
+    )
 
 
 def _not_its_own(config: Settings) -> StoreUnusable:

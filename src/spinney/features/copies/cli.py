@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from spinney.model.errors import UsageError
+from spinney.folders.folders import check_token
+from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.values.store_urls import without_password
 from spinney.terminal import display
 from spinney.terminal.arguments import JsonOption, argument, command_group
+from spinney.terminal.connection import open_local_store, resolve_settings
 from spinney.terminal.progress_line import ProgressLine
 
 SHOWN_DIGITS = 16
@@ -70,6 +72,19 @@ def copy(
     )
     typer.echo(f"both stores are identical: {sum(table.rows for table in tables):,} rows, {whole}")
     typer.echo(
-        f"From now on use {display.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with the "
-        f"same folders. What starts or is submitted on the old store from now on is not in the new one."
+        f"From now on use {display.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with "
+        f"{_folders(source, target)}. What starts or is submitted on the old store from now on is not in the new one."
     )
+
+
+def _folders(source: str, target: str) -> str:
+    """Return what the new store has to be used with: the folder root, which may be known only from where the old
+    store's file is, so that the settings have to name it from now on."""
+    with open_local_store(target) as store:
+        token = store.facts()["folder_token"]
+    try:
+        root = resolve_settings(source).folders
+        check_token(root, token)
+    except (UsageError, StoreUnusable):  # on another host, or each host has its own
+        return "the same folders"
+    return f'the same folders (folders = "{display.safe(str(root))}" there)'
