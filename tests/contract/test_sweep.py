@@ -141,6 +141,22 @@ def test_a_job_whose_stage_is_still_missing_is_not_released(site: Site) -> None:
     assert site.state(job) is State.HELD
 
 
+def test_one_whose_stage_is_gone_for_good_goes_on_when_it_is_cancelled_and_retried(site: Site) -> None:
+    site.knows(kind("t", "first", "second", "third"))
+    job = site.submit_one("t")
+    site.pass_(site.run(job))
+    site.knows(kind("t", "first", "third"))
+    site.sweep()
+    with pytest.raises(Refused, match=r"or cancel it .* and retry it, which continues with the first stage"):
+        site.release(job)
+
+    site.cancel(job)
+    site.retry(job)
+
+    assert [name for _, name in site.drain()] == ["third"]
+    assert site.state(job) is State.COMPLETED
+
+
 def test_nor_is_one_with_a_hold_of_its_own(site: Site) -> None:
     site.knows(kind("t", "first", "second"))
     job = site.submit_one("t")

@@ -113,7 +113,10 @@ def _vanished_stage(job_id: int, facts: Facts) -> Words:
     will be."""
     if "reason" in facts:
         sentence, _ = _own_hold(job_id, facts)
-        advice = "start a node whose application has its next stage and release the job, or cancel it"
+        advice = (
+            "start a node whose application has its next stage and release the job, or cancel it and retry it, which "
+            "continues with the first stage of its type that has not passed"
+        )
         return f"{sentence}; {advice}", START_NODE
     return (
         f"its next stage {facts['stage']!r} has vanished from job type {facts['type']!r}, and it is about to be "

@@ -333,7 +333,8 @@ class Operation:
         if row.stage is not None and spec is not None and spec.stage(row.stage) is None:
             raise Refused(  # the next sweep would hold it again
                 f"job {row.id} cannot continue: job type {row.type!r} has no stage {row.stage!r} any more; start a "
-                f"node whose application has that stage and release the job, or cancel it (spinney cancel {row.id})"
+                f"node whose application has that stage and release the job, or cancel it (spinney cancel {row.id}) "
+                "and retry it, which continues with the first stage of its type that has not passed"
             )
 
     # --- delete ---------------------------------------------------------------------------
