@@ -1097,6 +1097,21 @@ def _(patient: Patient) -> str:
     return "inbox cards"
 
 
+@lasting_damage("inbox-unserved")
+def _(patient: Patient) -> str:
+    """Its folder is on a share that is not mounted, or was misspelt: no node has looked there, and none notes why."""
+    patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
+    here = patient.here
+    patient.store.inboxes.serve("cards", here.id)
+    patient.clock.forward(61)
+    assert patient.examine() == []
+    patient.store.inboxes.serve("cards", here.id, leave=True)
+    patient.store.fleet.drain(here.name, ANN, now_us=patient.now)
+    assert patient.examine() == []
+    patient.store.fleet.resume(here.name, ANN, now_us=patient.now)
+    return "inbox cards"
+
+
 @lasting_damage("upload-without-file")
 def _(patient: Patient) -> str:
     patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)

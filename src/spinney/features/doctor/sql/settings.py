@@ -209,6 +209,21 @@ RULES: tuple[Rule, ...] = (
         "{name}",
     ),
     Paged(
+        name="inbox-unserved",
+        about="A node looks into each inbox that is not paused, where nodes are at work.",
+        walk=Walk("inboxes", ("name",), subject="inbox {name}"),
+        join=Join("left join nodes on nodes.id = page.node_id and nodes.state = 'active'"),
+        # An inbox that a node has given up for a problem is reported for it. A node that has just started is about to
+        # look, and a drained one does not.
+        where="page.paused = 0 and page.problem is null and nodes.id is null and exists "
+        "(select 1 from nodes n where n.state = 'active' and n.seen_us >= ? and n.started_us < ? "
+        "and n.id not in (select node_id from external_workers) "
+        "and n.name not in (select name from node_settings where drained = 1))",
+        binds=lambda check: (check.now_us - GRACE_US, check.now_us - GRACE_US),
+        sentence="nothing that is dropped into inbox {name} is taken, because no node that works sees its folder; "
+        "mount or make the folder where a node runs ('spinney inbox show {name}' names it), or pause the inbox",
+    ),
+    Paged(
         name="upload-without-file",
         about="The job of an upload is held for some minutes at most, until its file is in its folder.",
         walk=Walk("holds", ("id",), subject="hold {id}"),
