@@ -201,6 +201,20 @@ def test_a_submission_tells_on_a_terminal_alone_that_no_node_could_run_it(shell:
         assert terminal.raw == b"3\r\n"
 
 
+def test_a_folder_that_a_stage_replaced_by_a_link_is_refused_with_what_to_do(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    folder = path(shell.folder / "spinney.folders", 1)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to("/etc")
+
+    refusal = shell.refused(1, "files", "1")
+
+    assert refusal == (
+        "spinney: the folder of job 1 leads through a link, and links are not followed; on a host that has it, see "
+        "what lies there, and move it away\n"
+    )
+
+
 def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     folder = path(shell.folder / "spinney.folders", 1)

@@ -196,7 +196,7 @@ def _(place: Place, patch: pytest.MonkeyPatch) -> str:
 @lasting_damage("folder-unusable, a link")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     (place.root / "00" / "00" / "00" / f"{3:012d}").symlink_to("/etc")
-    return "is no directory"
+    return "is no directory, although folders of jobs belong there; move it away"
 
 
 @lasting_damage("folder-unusable, on the way")

@@ -148,7 +148,7 @@ class FolderCheck:
                     continue
                 if not is_folder:
                     yield self._unusable(
-                        path, f"{path} is no directory, although folders of jobs belong there"
+                        path, f"{path} is no directory, although folders of jobs belong there; move it away"
                     )
                 elif depth < folders.LEVELS:
                     below.append(path)

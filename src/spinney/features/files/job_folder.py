@@ -108,9 +108,12 @@ class JobFiles:
             return FetchResult()
         if result.error is not None:
             folder = f"the folder of job {self._job_id}"
+            if not path:
+                raise Refused(
+                    f"{folder} {result.error}; on a host that has it, see what lies there, and move it away"
+                )
             raise Refused(
-                f"{f'{path!r} in {folder}' if path else folder} {result.error}; 'spinney files {self._job_id}' lists "
-                f"what there is"
+                f"{path!r} in {folder} {result.error}; 'spinney files {self._job_id}' lists what there is"
             )
         return result
 
