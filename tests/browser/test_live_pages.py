@@ -264,6 +264,9 @@ def test_given_keys_when_pressed_then_they_lead_about_and_can_be_turned_off(page
     expect(page.locator("[data-row].at")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox").first).to_be_focused()
+    page.keyboard.press("Escape")
 
     page.keyboard.press("?")
     page.get_by_label("Use keyboard shortcuts").uncheck()

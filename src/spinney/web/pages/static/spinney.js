@@ -366,6 +366,7 @@
         details.open = false;
         details.querySelector("summary").focus();
       }
+      if (event.target.id === "search") event.target.blur();  // so that keys are shortcuts again
       return;
     }
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
