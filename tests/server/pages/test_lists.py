@@ -9,10 +9,11 @@ from server.conftest import RIGHTS, World
 from server.pages.test_pages import HTML, get
 from spinney.features.bulk import verb_forms
 from spinney.features.jobs import sql
-from spinney.model.jobs import Filter
+from spinney.model.jobs import Filter, Submission
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.rights.actor import Actor
 from spinney.web.pages import filters
+from spinney.web.request_context import now_us
 
 
 def listed(text: str) -> list[int]:
@@ -173,6 +174,15 @@ def test_given_filters_then_the_folded_form_names_them_as_its_fields_do(world: W
         "<b>root jobs only</b>",
         "queue: <b>slow</b>",
     ]
+
+
+def test_given_a_scheduled_job_then_the_list_says_when_it_is_due(world: World) -> None:
+    due_us = now_us() + 7_200_000_000
+    world.store.submit([Submission(type="one", at_us=due_us)], now_us=now_us())
+
+    (message,) = re.findall(r'<td data-label="Message".*</td>', get(world.client("viewer"), "/jobs"))
+
+    assert re.search(r'due <time datetime="[^"]*" title="[^"]*" data-ago>in 2 h</time>', message)
 
 
 # --- saved filters ----------------------------------------------------------------------------
