@@ -111,6 +111,7 @@ def test_entity_service_and_tasks_have_pages(world: World) -> None:
     assert "&lt;b&gt;Map&lt;/b&gt;" in read(world, "/entities/1")
     assert "It &lt;is&gt; broken" in read(world, "/services/1")
     assert "No tasks" in read(world, "/tasks")
+    assert '<a href="/apps/monitor/entities/1">Sea Institute</a>' in read(world, "/services/1")
     for path in ("/entities/1", "/services/1", "/tasks"):
         assert '<ol><li><a href="/apps/monitor">Monitor</a></li>' in read(world, path)
     assert world.client("viewer").get("/apps/monitor/services/99", headers=BROWSER).status_code == 404
