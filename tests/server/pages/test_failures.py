@@ -80,6 +80,8 @@ def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_ca
 
     text = get(world, f"/failures/{mark[:6]}")
 
+    assert "<title>ValueError in one · Spinney</title>" in text
+
     assert "/srv/jobs.py" in text
     assert "&lt;b&gt;open" in text
     assert len(re.findall(r'<tr id="job-', text)) == 12

@@ -86,7 +86,10 @@ def test_given_an_inbox_when_paused_scanned_and_resumed_then_it_is_by_those_who_
     assert f"{uploads}/pause" not in get(world, uploads)
     post(world, f"{uploads}/pause", "admin", reason="moving")
     assert world.store.inboxes.all()[0].paused
-    assert "paused" in get(world, uploads, "admin")
+    text = get(world, uploads, "admin")
+    assert "<title>Inbox uploads · Spinney</title>" in text
+    assert "<span>paused</span></span></h1>" in text
+    assert "It takes nothing until it is resumed" in text
     post(world, f"{uploads}/resume", "admin")
     assert not world.store.inboxes.all()[0].paused
     post(world, f"{uploads}/burn", "admin", 422)
