@@ -55,7 +55,7 @@ class BatchReports:
             link=self.config.public_address(f"jobs/{self.job_id}"),
             warnings=tuple(self.data.get("warnings", ())),
         )
-        before = report.read_previous(self._folder(number - 1)) if number > 1 else None
+        before = report.read_previous(self.folder / report_folder(number - 1)) if number > 1 else None
         return report.build(facts, ends, before)
 
     def object_ends(self, objects: Iterable[Child | Job]) -> Iterator[report.ObjectEnd]:
@@ -87,7 +87,7 @@ class BatchReports:
     def write(self, built: report.Report) -> dict[str, dict[str, Any]]:
         """Write the files of the report, and return the parameters of its mails by their keys: one to the addresses in
         the profile, and one to those that the depositor named, so that neither see the other addresses."""
-        files = report.write(built, self._folder(built.facts.number))
+        files = report.write(built, self.folder / report_folder(built.facts.number))
         if self.config.mail is None:
             return {}
         reporting = self.profile.report
@@ -113,10 +113,11 @@ class BatchReports:
                 mails[key] = mail
         return mails
 
-    def _folder(self, number: int) -> Path:
-        """Return the folder of a report in that of its batch, by its number with four digits, so that a listing is in
-        order."""
-        return self.folder / "reports" / f"{number:04d}"
+
+def report_folder(number: int) -> str:
+    """Return the path of a report's folder in that of its batch, by its number with four digits, so that a listing is
+    in order."""
+    return f"reports/{number:04d}"
 
 
 def _stored(entry: Recorded) -> dict[str, Any]:

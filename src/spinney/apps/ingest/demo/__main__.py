@@ -15,6 +15,7 @@ import psutil
 
 from spinney.apps.demo_tools import COMMAND, Process, make_folder, run_demo, running, wait_for
 from spinney.apps.ingest.batches import promise_checks
+from spinney.apps.ingest.batches.batch_reports import report_folder
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
 from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
 from spinney.apps.ingest.demo.plan import Plan, plan
@@ -164,7 +165,7 @@ class _Demo:
         _say(f"\n{text.partition(_COMPLETED)[0].rstrip()}\n")
 
     def _report_folder(self, number: int) -> Path:
-        return self.folder / "reports" / f"{number:04d}"
+        return self.folder / report_folder(number)
 
 
 def _kill_all_processes(node: Process) -> int:

@@ -15,7 +15,7 @@ from pydantic import Field
 from spinney.apps.ingest import report as report_forms
 from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.batches import held_batches
-from spinney.apps.ingest.batches.batch_reports import BatchReports
+from spinney.apps.ingest.batches.batch_reports import BatchReports, report_folder
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
@@ -252,7 +252,7 @@ def _report_path(batch: Batch, name: str, number: int | None) -> str:
     if not 1 <= number <= batch.reports:
         last = f"its last report is number {batch.reports}" if batch.reports else "it has not reported yet"
         raise Refused(f"{batch.bid} is {batch.state}, and {last}; --now makes a report of the current state")
-    return f"reports/{number:04d}/{name}"
+    return f"{report_folder(number)}/{name}"
 
 
 def _report_as_of_now(service: Service, batch: Batch) -> report_forms.Report:
