@@ -43,7 +43,7 @@ class Node:
     def __init__(
         self, place: Path, db: Database, server: MongoServer, name: str, settings: str = SETTINGS
     ) -> None:
-        self.place, self.name = place / name, name
+        self.place, self.db, self.name = place / name, db, name
         self.place.mkdir()
         (self.place / "disbatch.toml").write_text(settings)
         self.own_environment = {
@@ -121,6 +121,24 @@ def nodes() -> Iterator[list[Node]]:
     yield made
     for node in made:
         node.close()
+
+
+@pytest.fixture(scope="module")
+def kept(mongo_server: MongoServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node for tests that do no more with it than ``working`` puts right again."""
+    with mongo_server.database() as db:
+        node = Node(tmp_path_factory.mktemp("kept"), db, mongo_server, "oak")
+        yield node
+        node.close()
+
+
+@pytest.fixture
+def working(kept: Node) -> Node:
+    """``kept`` at work, with a bridge that has started its node."""
+    if not kept.processes or kept.processes[-1].poll() is not None:
+        kept.start()
+        finished(kept.db, kept, tasks(kept.db, queue(kept.db, f"start-{len(kept.processes)}"), {}))
+    return kept
 
 
 @pytest.fixture
@@ -453,36 +471,29 @@ def test_the_configuration_is_read_again_while_it_runs(
     finished(db, node, tasks(db, two, {}))
 
 
-def test_a_new_process_takes_over_and_what_runs_goes_on(
-    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
-) -> None:
-    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
-    mail = queue(db, threads=1, sort="fifo")
-    ids = tasks(db, mail, {"seconds": 4}, {})
-    node.start()
+def test_a_new_process_takes_over_and_what_runs_goes_on(working: Node) -> None:
+    node, db, old = working, working.db, working.processes[-1]
+    ids = tasks(db, queue(db, "long", threads=1, sort="fifo"), {"seconds": 4}, {})
     until("it runs", node, lambda: db["tasks"].count_documents({"_id": ids[0], "status": 0}) == 1)
 
     node.start("--replace")
 
     assert [task["status"] for task in finished(db, node, ids)] == [1, 1]
-    assert Counter(what for _, what, _ in notes(tmp_path)) == {"begin": 2, "end": 2}
-    assert node.processes[0].wait(DEADLINE_S) == 0, node.log()
-    assert node.processes[1].poll() is None
+    own = [what for _, what, task in notes(node.place.parent) if task in map(str, ids)]
+    assert Counter(own) == {"begin": 2, "end": 2}
+    assert old.wait(DEADLINE_S) == 0, node.log()
+    assert node.processes[-1].poll() is None
 
 
-def test_a_new_process_whose_node_cannot_start_leaves_the_old_one_at_work(
-    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
-) -> None:
-    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
-    mail = queue(db)
-    node.start()
-    finished(db, node, tasks(db, mail, {}))
+def test_a_new_process_whose_node_cannot_start_leaves_the_old_one_at_work(working: Node) -> None:
+    node, db = working, working.db
 
     node.start("--replace", "--drain", "a while")
 
-    assert node.processes[1].wait(DEADLINE_S) == 2, node.log()
-    finished(db, node, tasks(db, mail, {}))
-    assert node.processes[0].poll() is None
+    refused = node.processes.pop()
+    assert refused.wait(DEADLINE_S) == 2, node.log()
+    finished(db, node, tasks(db, queue(db, "after"), {}))
+    assert node.processes[-1].poll() is None
 
 
 def test_a_bridge_that_is_killed_leaves_its_node_at_work(
@@ -500,13 +511,8 @@ def test_a_bridge_that_is_killed_leaves_its_node_at_work(
     assert Counter(what for _, what, _ in notes(tmp_path)) == {"begin": 2, "end": 2}
 
 
-def test_a_bridge_whose_node_has_died_says_what_to_start(
-    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
-) -> None:
-    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
-    mail = queue(db)
-    node.start()
-    finished(db, node, tasks(db, mail, {}))
+def test_a_bridge_whose_node_has_died_says_what_to_start(working: Node) -> None:
+    node, db, before = working, working.db, len(working.log())
     bridge = node.processes[-1].pid
     (guard,) = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
 
@@ -514,16 +520,13 @@ def test_a_bridge_whose_node_has_died_says_what_to_start(
 
     assert node.processes[-1].wait(DEADLINE_S) not in (0, 2)
     own = rf"disbatch:{db.name}:oak: its node disbatch-{db.name}-oak has ended by itself"
-    assert re.search(rf"^\d{{4}}-\d\d-\d\d [\d:,]+ ERROR spinney.bridges: {own}", node.log(), re.MULTILINE)
+    assert re.search(
+        rf"^\d{{4}}-\d\d-\d\d [\d:,]+ ERROR spinney.bridges: {own}", node.log()[before:], re.MULTILINE
+    )
 
 
-def test_a_node_of_a_bridge_that_has_ended_by_itself_names_the_bridge(
-    db: Database, mongo_server: MongoServer, tmp_path: Path, nodes: list[Node]
-) -> None:
-    nodes.append(node := Node(tmp_path, db, mongo_server, "oak"))
-    mail = queue(db)
-    node.start()
-    finished(db, node, tasks(db, mail, {}))
+def test_a_node_of_a_bridge_that_has_ended_by_itself_names_the_bridge(working: Node) -> None:
+    node, db, before = working, working.db, len(working.log())
     bridge = node.processes[-1].pid
     (guard,) = Path(f"/proc/{bridge}/task/{bridge}/children").read_text().split()
     (supervisor,) = Path(f"/proc/{guard}/task/{guard}/children").read_text().split()
@@ -531,8 +534,8 @@ def test_a_node_of_a_bridge_that_has_ended_by_itself_names_the_bridge(
     os.kill(int(supervisor), signal.SIGKILL)
 
     assert node.processes[-1].wait(DEADLINE_S) == 1
-    assert f"Start the bridge disbatch:{db.name}:oak again by its own command" in node.log()
-    assert "Start it again: spinney node" not in node.log()
+    assert f"Start the bridge disbatch:{db.name}:oak again by its own command" in node.log()[before:]
+    assert "Start it again: spinney node" not in node.log()[before:]
 
 
 @pytest.mark.parametrize("name", ["a/b", "../oak", "oak tree", "o" * 300])
@@ -553,13 +556,13 @@ def test_kills_and_an_absent_database_lose_and_double_nothing(
     own_db: Database, own_server: MongoServer, tmp_path: Path, nodes: list[Node]
 ) -> None:
     nodes.append(node := Node(tmp_path, own_db, own_server, "oak"))
-    ids = tasks(own_db, queue(own_db, threads=4, sort="fifo"), *[{"seconds": 0.02}] * 72)
+    ids = tasks(own_db, queue(own_db, threads=2, sort="fifo"), *[{"seconds": 0.02}] * 72)
     done = {"_id": {"$in": ids}, "complete": True}
     for part in (12, 30):
-        node.start(slots=4)
+        node.start()
         until("some results", node, lambda part=part: own_db["tasks"].count_documents(done) >= part)
         node.kill()
-    node.start(slots=4)
+    node.start()
     until("more results", node, lambda: own_db["tasks"].count_documents(done) >= 42)
     own_server.kill()
     until("the bridge misses it", node, lambda: "next try in" in node.log())
@@ -572,7 +575,7 @@ def test_kills_and_an_absent_database_lose_and_double_nothing(
     begun = {task: at for at, what, task in sorted(notes(tmp_path)) if what == "begin"}
     assert all(begun[str(task["_id"])] < task["mtime"].timestamp() + 0.001 for task in results)
     lost = [task["stderr"] for task in results if task["status"] == 2]
-    assert len(lost) <= 2 * 4, lost  # what ran when it was killed, and is not tried again
+    assert len(lost) <= 2 * 2, lost  # what ran when it was killed, and is not tried again
     assert not own_db["tasks"].count_documents({"status": {"$in": [-1, 0]}})
 
 
