@@ -59,9 +59,9 @@ class Monitor:
         file.write_bytes(orjson.dumps(rows))
         return self.shell.ok("monitor", "import", str(file), *options)
 
-    def start_node(self) -> "subprocess.Popen[bytes]":
-        """Start a node that does checks."""
-        return self.start("node", "spinney.apps.monitor:app", "--slots", "8")
+    def start_node(self, slots: int = 1) -> "subprocess.Popen[bytes]":
+        """Start a node that does checks. One with more slots starts more workers, which take long to load."""
+        return self.start("node", "spinney.apps.monitor:app", "--slots", str(slots))
 
     def start(self, *words: str) -> "subprocess.Popen[bytes]":
         """Start a command that runs until the test ends."""

@@ -152,11 +152,11 @@ def test_a_node_killed_at_random_leaves_no_service_unchecked_and_no_result_twice
     )
     sequence = monitor.check("--all")
     for kill in range(KILLS):
-        node = monitor.start_node()
+        node = monitor.start_node(slots=8)
         monitor.wait(lambda seen=kill: _stored() > seen * SERVICES // KILLS * 1.2)  # type: ignore[misc]
         node.send_signal(signal.SIGKILL)
         node.wait()
-    monitor.start_node()
+    monitor.start_node(slots=8)
     monitor.wait(lambda: monitor.is_settled(sequence))
 
     history = results.changes(database(), limit=100_000)
