@@ -149,6 +149,20 @@ async def test_streams_are_put_back_although_nothing_was_written(host, worker, h
     assert "from a program" in host.printed(3)
 
 
+async def test_streams_that_an_application_closes_while_it_is_loaded_are_those_of_its_jobs(host, tmp_path):
+    """Otherwise the shared page is opened in their place, and what jobs print is written over it: attempts were handed
+    back endlessly, or never began."""
+    (tmp_path / "closing_app.py").write_text(
+        "import os\nfrom executor_app import app\nos.close(1)\nos.close(2)\n"
+    )
+    worker = host.start(app="closing_app:app", path=[tmp_path])
+
+    assert await host.run(worker, "voices") == {"outcome": "ok", "output": True}
+
+    assert "from write" in host.printed(1)
+    assert "to stderr" in host.printed(1, "stderr")
+
+
 # --- the pump against a worker made of a page and two pipes ----------------------------------------
 
 

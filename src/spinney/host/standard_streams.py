@@ -3,6 +3,8 @@
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -34,3 +36,19 @@ def ensure_open() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115 - stays open with the process
+
+
+@contextmanager
+def reopened() -> Iterator[None]:
+    """Reopen, at the end of the block, the standard streams that code within it has closed, for the reason that
+    ``ensure_open`` gives. Streams that it has redirected stay so."""
+    copies = [os.dup(fd) for fd in range(len(_STREAMS))]
+    try:
+        yield
+    finally:
+        for fd, copy in enumerate(copies):
+            try:
+                os.fstat(fd)
+            except OSError:
+                os.dup2(copy, fd)
+            os.close(copy)

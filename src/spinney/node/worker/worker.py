@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from spinney.host.standard_streams import reopened
 from spinney.model.errors import SpinneyError
 from spinney.node.worker.attempt_output import RoutedStream
 from spinney.node.worker.ports import SerialChannel
@@ -100,7 +101,10 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
         from spinney.app_loader import load_app
         from spinney.define.stage_guard import storeless
 
-        with storeless():
+        with (
+            storeless(),
+            reopened(),
+        ):  # else what jobs print would go into the shared page, which is opened next
             app = load_app(target)
         hello = {
             "pid": os.getpid(),
