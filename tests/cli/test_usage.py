@@ -316,6 +316,16 @@ def test_folders_of_another_store_are_refused_to_a_store_that_is_there(shell: Sh
     shell.ok("init")
 
 
+def test_a_node_in_a_folder_whose_path_is_not_utf8_says_so(shell: Shell) -> None:
+    folder = Path(os.fsdecode(os.fsencode(shell.folder) + b"/caf\xe9"))
+    folder.mkdir()
+
+    assert Shell(folder).refused(2, "node", "jobs:app") == (
+        f"spinney: the path {shell.folder}/caf\\udce9 is not valid UTF-8, so that no node can work there; rename the "
+        "folder\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [("jobs:ap", "it has: app"), ("broken:app", "ZeroDivisionError")],

@@ -279,6 +279,7 @@ def node(
         raise UsageError(
             "no application is named; write 'spinney node module:app', or set app in spinney.toml"
         )
+    _require_utf8(Path.cwd(), configured.folders)
     settings = NodeSettings(
         store=configured.store,
         folders=str(configured.folders),
@@ -287,3 +288,15 @@ def node(
         **{**settings_table.read(Path.cwd()), **options.settings()},
     )
     become_guard(settings)
+
+
+def _require_utf8(*paths: Path) -> None:
+    """Raise UsageError for a path that JSON cannot hold, in which a node gives it to its workers."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"the path {display.safe(str(path))} is not valid UTF-8, so that no node can work there; rename the "
+                "folder"
+            ) from None
