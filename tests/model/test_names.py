@@ -67,6 +67,15 @@ def test_the_refusal_says_what_a_name_may_be() -> None:
         names.name("queue", "a/b")
 
 
+def test_of_a_text_that_is_much_too_long_the_refusal_quotes_the_beginning() -> None:
+    with pytest.raises(BadName) as refused:
+        names.label("reason", "a" * 5_000)
+
+    assert str(refused.value) == (
+        f"'{'a' * 60}…' (5,000 characters) cannot be a reason: use 1 to 500 printable characters"
+    )
+
+
 def test_a_bad_name_is_a_mistake_of_usage() -> None:
     assert issubclass(BadName, UsageError)
     assert BadName.exit_code == 2

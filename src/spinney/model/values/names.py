@@ -9,6 +9,8 @@ import re
 from spinney.model.errors import BadName
 
 NAME_MAX = 100
+QUOTED_MAX, QUOTED_BEGINNING = 300, 60
+"""How long a text may be that a message quotes as a whole, and how much it quotes of a longer one."""
 EXTERNAL_PREFIX = "external:"
 """The prefix of the names of external workers among the nodes; no node may have such a name."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}")
@@ -19,7 +21,7 @@ def name(kind: str, text: str) -> str:
     """Return ``text`` when it is a valid name of a ``kind`` (queue, type, stage, …); else raise BadName."""
     if not isinstance(text, str) or not _NAME.fullmatch(text) or ".." in text:
         raise BadName(
-            f"{text!r} cannot name a {kind}: use 1 to {NAME_MAX} letters, digits or _ . : @ - "
+            f"{_quoted(text)} cannot name a {kind}: use 1 to {NAME_MAX} letters, digits or _ . : @ - "
             f"(first a letter, digit or _, no '..')"
         )
     return text
@@ -29,7 +31,7 @@ def lock_name(text: str) -> str:
     """Return ``text`` when it is a valid name of a lock; else raise BadName."""
     if not isinstance(text, str) or not _LOCK.fullmatch(text) or ".." in text:
         raise BadName(
-            f"{text!r} cannot name a lock: use up to 200 letters, digits or _ . : @ + = , - and "
+            f"{_quoted(text)} cannot name a lock: use up to 200 letters, digits or _ . : @ + = , - and "
             f"blanks (first a letter, digit or _, no '..', no '/')"
         )
     return text
@@ -43,8 +45,8 @@ def lock_or_family(text: str) -> str:
         lock_name(beginning)
     except BadName:
         raise BadName(
-            f"{text!r} names no lock and no family of locks: write a lock's name, or how some begin and a '*', as in "
-            f"'download:*'"
+            f"{_quoted(text)} names no lock and no family of locks: write a lock's name, or how some begin and a '*', "
+            f"as in 'download:*'"
         ) from None
     return text
 
@@ -52,5 +54,13 @@ def lock_or_family(text: str) -> str:
 def label(kind: str, text: str) -> str:
     """Return ``text`` (a share, submitter, key: shown, never part of a path) or raise BadName."""
     if not isinstance(text, str) or not 0 < len(text) <= 500 or not text.isprintable():
-        raise BadName(f"{text!r} cannot be a {kind}: use 1 to 500 printable characters")
+        raise BadName(f"{_quoted(text)} cannot be a {kind}: use 1 to 500 printable characters")
     return text
+
+
+def _quoted(text: object) -> str:
+    """Return a refused text for a message; of one that is much too long its beginning and its length, so that the rest
+    of the message is seen."""
+    if not isinstance(text, str) or len(text) <= QUOTED_MAX:
+        return repr(text)
+    return f"{text[:QUOTED_BEGINNING] + '…'!r} ({len(text):,} characters)"
