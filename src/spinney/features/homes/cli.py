@@ -62,8 +62,9 @@ def _rehome_jobs(
 ) -> None:
     """Release jobs one by one after a confirmation, and print where each was."""
     require_yes(
-        f"Give up the {'folder of 1 job' if len(jobs) == 1 else f'folders of {len(jobs)} jobs'}? "
-        "They will not see its files where they continue.",
+        "Give up the folder of 1 job? It will not see its files where it continues."
+        if len(jobs) == 1
+        else f"Give up the folders of {len(jobs)} jobs? They will not see their files where they continue.",
         yes=yes,
     )
 
