@@ -118,3 +118,8 @@ def test_given_a_long_text_then_it_is_cut_on_one_line() -> None:
 )
 def test_given_a_user_agent_then_the_browser_is_named_as_people_name_it(agent: str | None, name: str) -> None:
     assert text_formats.browser(agent) == name
+
+
+def test_given_a_text_then_its_first_letter_alone_becomes_a_capital() -> None:
+    assert text_formats.capital("no GDAL here") == "No GDAL here"
+    assert text_formats.capital("") == ""

@@ -33,7 +33,7 @@ from spinney.model.values.products import Product, Summary, products_of, summari
 from spinney.web.pages.forms import Form, page_or_part
 from spinney.web.pages.page_responses import redirect
 from spinney.web.pages.stages import Step, current, numbered, steps
-from spinney.web.pages.text_formats import cut
+from spinney.web.pages.text_formats import capital, cut
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, failure_text
 from spinney.web.request_context import Authenticated
@@ -317,8 +317,7 @@ def _pieces(sentence: str) -> list[tuple[str, int | None]]:
     Numbers are pieces of their own so that the template can make links of them without marking text as
     safe HTML. The sentence begins with a capital letter and ends with a full stop, unless it was cut.
     """
-    text = cut(sentence, SENTENCE)
-    text = text[:1].upper() + text[1:]
+    text = capital(cut(sentence, SENTENCE))
     pieces: list[tuple[str, int | None]] = []
     end = 0
     for named in _JOB.finditer(text):

@@ -28,7 +28,7 @@ from spinney.web.pages.forms import (
     page_or_part,
 )
 from spinney.web.pages.page_responses import redirect
-from spinney.web.pages.text_formats import lasting
+from spinney.web.pages.text_formats import capital, lasting
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -88,7 +88,7 @@ def _change(control: Control, form: FormFields) -> str:
     keep_s = _keep_s(form)
     result = control.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     others = f"; it overrules what {len(result.overruled)} types declare" if len(result.overruled) > 1 else ""
-    return f"{jobs[:1].upper()}{jobs[1:]} are kept {_time(keep_s)}{others}"
+    return f"{capital(jobs)} are kept {_time(keep_s)}{others}"
 
 
 def _jobs(form: FormFields) -> str:

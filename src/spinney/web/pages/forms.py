@@ -21,6 +21,7 @@ from spinney.model.values.times import parse_time
 from spinney.web.media_types import wants_part
 from spinney.web.pages.page_responses import page, part, redirect
 from spinney.web.pages.request_coalescer import RequestCoalescer
+from spinney.web.pages.text_formats import capital
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 T = TypeVar("T")
@@ -223,5 +224,4 @@ async def read_coalesced(
 
 def sentence(error: Exception) -> str:
     """Return the message of an error as a page shows it, with a capital letter."""
-    text = str(error)
-    return text[:1].upper() + text[1:]
+    return capital(str(error))

@@ -170,6 +170,11 @@ def browser(agent: str | None) -> str:
     return agent if name is None else f"{name} on {system}" if system else name
 
 
+def capital(text: str) -> str:
+    """Return a text with a capital letter at its beginning; the rest is left as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def json_text(value: Any, *, indent: bool = True) -> str:
     """Return a value as JSON text, indented by two blanks or on one line."""
     option = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
