@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from node_fixtures import Cluster, Node, cluster, now_us
+import pytest
+from node_fixtures import Cluster, Node, cluster, kept, now_us, working
 
 from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
@@ -14,9 +15,18 @@ from spinney.model.types import StageSpec, TypeSpec
 from spinney.wakeup.local import wake_local_nodes
 from waiting import until
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "kept", "working"]
 
 ANN = Actor(by="ann", call="c")
+SETTINGS = {"app": "inbox_app:app"}
+"""Of the node that ``working`` has."""
+
+
+@pytest.fixture
+def receiving(working: Cluster) -> Iterator[Cluster]:
+    """``working``, without its inbox in the end."""
+    yield working
+    working.store.inboxes.remove("in", ANN, now_us=now_us())
 
 
 def put(cluster: Cluster, folder: Path, **fields: Any) -> None:
@@ -74,17 +84,16 @@ def test_every_file_is_read_once_though_the_node_that_takes_them_is_killed(clust
     until(lambda: inbox(cluster).node != first.name, "the other looks into it")
 
 
-def test_a_scan_is_done_by_the_node_that_looks_there(cluster: Cluster) -> None:
-    cluster.node(app="inbox_app:app")
-    folder = cluster.place / "in"
-    put(cluster, folder, rest_s=3600)
+def test_a_scan_is_done_by_the_node_that_looks_there(receiving: Cluster) -> None:
+    folder = receiving.place / "in"
+    put(receiving, folder, rest_s=3600)
     (folder / "a").write_text("a")
-    server(cluster)
-    cluster.store.inboxes.scan("in", ANN, now_us=now_us())
-    wake_local_nodes(cluster.run_dir)
-    until(lambda: arrivals(cluster), "it is taken")
-    until(lambda: inbox(cluster).scan_us is None, "the request is fulfilled")
-    assert read(cluster) == ["a on "]
+    server(receiving)
+    receiving.store.inboxes.scan("in", ANN, now_us=now_us())
+    wake_local_nodes(receiving.run_dir)
+    until(lambda: arrivals(receiving), "it is taken")
+    until(lambda: inbox(receiving).scan_us is None, "the request is fulfilled")
+    assert read(receiving) == ["a on "]
 
 
 def test_a_node_that_an_operator_drains_leaves_its_inboxes_to_others(cluster: Cluster) -> None:
@@ -103,13 +112,13 @@ def test_a_node_that_an_operator_drains_leaves_its_inboxes_to_others(cluster: Cl
     assert read(cluster) == ["a on "]
 
 
-def test_no_folder_with_the_stores_own_files_is_an_inbox(cluster: Cluster) -> None:
-    cluster.node(app="inbox_app:app")
-    put(cluster, cluster.place, rest_s=0)
-    until(lambda: "Spinney's own files" in (inbox(cluster).problem or ""), "the problem is told")
-    put(cluster, cluster.folders, rest_s=0)
-    until(lambda: f"({cluster.folders})" in (inbox(cluster).problem or ""), "the problem is told")
-    assert arrivals(cluster) == []
+def test_no_folder_with_the_stores_own_files_is_an_inbox(receiving: Cluster) -> None:
+    beside_the_store = Path(receiving.url.removeprefix("sqlite:///")).parent
+    put(receiving, beside_the_store, rest_s=0)
+    until(lambda: "Spinney's own files" in (inbox(receiving).problem or ""), "the problem is told")
+    put(receiving, receiving.folders, rest_s=0)
+    until(lambda: f"({receiving.folders})" in (inbox(receiving).problem or ""), "the problem is told")
+    assert arrivals(receiving) == []
 
 
 @contextlib.contextmanager
@@ -163,15 +172,14 @@ def test_a_node_leaves_an_inbox_whose_folder_is_gone_and_comes_back(cluster: Clu
     assert inbox(cluster).node is None
 
 
-def test_two_hundred_uploads_at_once_are_each_taken(cluster: Cluster) -> None:
-    cluster.node(app="inbox_app:app")
-    folder = cluster.place / "in"
+def test_two_hundred_uploads_at_once_are_each_taken(receiving: Cluster) -> None:
+    folder = receiving.place / "in"
     folder.mkdir()
     for n in range(200):
         (folder / str(n)).write_text(str(n))
-    put(cluster, folder, rest_s=0)
+    put(receiving, folder, rest_s=0)
     until(
-        lambda: len([a for a in arrivals(cluster) if a.outcome is ArrivalOutcome.TAKEN]) == 200,
+        lambda: len([a for a in arrivals(receiving) if a.outcome is ArrivalOutcome.TAKEN]) == 200,
         "all are taken",
     )
-    assert len(set(read(cluster))) == 200
+    assert len(set(read(receiving))) == 200
