@@ -1,11 +1,13 @@
 """A failed stage once more under a debugger, without a trace in the store."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from spinney.folders.folders import path
 from spinney.terminal.connection import open_local_store
 from waiting import until
 
@@ -116,6 +118,22 @@ def test_a_mended_stage_passes_with_the_results_of_earlier_stages(
     assert copy.read_text() == "changed by the stage"
     assert everything(shell, failed) == before
     assert "is not empty" in shell.refused(2, "debug", failed, "handlers:app", "--keep", str(kept))
+
+
+def test_folders_that_do_not_fit_on_the_disk_are_not_copied(
+    shell: Shell, failed: str, tmp_path: Path
+) -> None:
+    """Its copy would fill the disk, or the memory, of a host with nodes: it would have no holes."""
+    folder = path(shell.folder / "spinney.folders", int(failed))
+    (folder / "sparse").touch()
+    os.truncate(folder / "sparse", 1 << 43)
+
+    refusal = shell.refused(1, "debug", failed, "handlers:app", "--keep", str(tmp_path / "copies"))
+
+    (folder / "sparse").unlink()
+    assert "bytes, and " in refusal
+    assert "have them copied to a disk with room: --keep FOLDER" in refusal
+    assert list((tmp_path / "copies").iterdir()) == []
 
 
 def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) -> None:

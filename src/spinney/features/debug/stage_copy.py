@@ -6,9 +6,11 @@ takes no lock that others wait for; it writes files into copies of the folders. 
 that of the last attempt, but no lease exists for it, so nothing could be recorded even by mistake.
 """
 
+import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort
 from spinney.define.params.values import to_text
 from spinney.features.files.job_folder import elsewhere
+from spinney.files.disk_space import free_bytes
 from spinney.model import jobs
 from spinney.model.errors import NoSuch, Refused, UsageError
 from spinney.model.outcomes import PASSED
@@ -55,7 +58,7 @@ def copy_stage(
     its root are copied to.
 
     Raises NoSuchJob; NoSuch where no stage has failed and none is named; UsageError for a stage or type that the
-    application lacks; Refused where the job's folder is on another host."""
+    application lacks; Refused where the job's folder is on another host, or the disk of ``copies`` has no room."""
     row = store.job(job_id)
     type_spec = _type_spec(app, row)
     home = elsewhere(store, job_id, root)
@@ -65,6 +68,7 @@ def copy_stage(
     stage = stage or _failed_stage(attempts, job_id)
     _require_runnable(type_spec, stage)
     family = {id_ for id_ in (row.id, row.parent_id, row.root_id) if id_ is not None}
+    _require_room([root / job_folder(id_) for id_ in family], copies)
     for id_ in family:
         _copy_folder(root / job_folder(id_), copies / job_folder(id_))
     earlier = [item.name for item in type_spec.stages]
@@ -135,6 +139,29 @@ def _children(store: Store, job_id: int) -> Iterator[Child]:
                 job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
             )
         after = page[-1].id
+
+
+def _file_sizes(folder: Path) -> Iterator[int]:
+    """Yield the lengths of the plain files below a folder, without those that vanish meanwhile."""
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                status = (Path(directory) / name).lstat()
+                if stat.S_ISREG(status.st_mode):
+                    yield status.st_size
+
+
+def _require_room(folders: list[Path], copies: Path) -> None:
+    """Raise Refused when the copies of these folders would not fit on the disk of ``copies``, which may be the memory
+    of a host with nodes. A sparse file counts with its length, because its copy has no holes."""
+    needed = sum(size for folder in folders for size in _file_sizes(folder))
+    copies.mkdir(parents=True, exist_ok=True)
+    free = free_bytes(copies)
+    if needed > free:
+        raise Refused(
+            f"the folders of the job, its parent and its root have {needed:,} bytes, and {copies} has room for "
+            f"{free:,}; have them copied to a disk with room: --keep FOLDER"
+        )
 
 
 def _copy_folder(source: Path, target: Path) -> None:
