@@ -499,6 +499,13 @@ def test_a_function_is_no_external_stage(app: Spinney) -> None:
         def listen() -> None: ...
 
 
+def test_an_option_of_a_stage_that_is_given_to_a_pipeline_is_sent_where_it_belongs() -> None:
+    with pytest.raises(
+        UsageError, match="'max_attempts' is an option of its stages; give it where each of them is"
+    ):
+        Spinney().pipeline("folder", max_attempts=3)  # type: ignore[call-arg]
+
+
 def test_what_an_external_stage_cannot_have_is_refused(app: Spinney) -> None:
     with pytest.raises(UsageError, match="there is no option 'exit_codes'"):
         app.pipeline("talk").external("listen", exit_codes={3: "hold"})  # type: ignore[call-arg]

@@ -174,6 +174,12 @@ class JobType(SubmittableType):
     when it is added."""
 
     def __init__(self, name: str, app: JobSubmitter, options: TypeOptions) -> None:
+        for option in options:
+            if option in StageOptions.__optional_keys__ - TypeOptions.__optional_keys__:
+                raise UsageError(
+                    f"job type {name!r}: {option!r} is an option of its stages; give it where each of them is "
+                    f"declared, as in stage({option}=…)"
+                )
         require_known(f"job type {name!r}", options, TypeOptions)
         # Stages are added later; wrong options of the type are refused here, where they are written.
         plain = _plain(f"job type {name!r}", options)
