@@ -1,11 +1,15 @@
 """A monitor as tests run it."""
 
+import atexit
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +37,25 @@ class Monitor:
         return Shell(self.place)
 
     def set_up(self) -> None:
-        """Make the store, the tables and an empty folder of tasks."""
+        """Make the store, the tables and an empty folder of tasks. In files they are a copy of what is made once."""
+        if self.store.startswith("sqlite"):
+            shutil.copytree(_set_up_in_files(), self.place, dirs_exist_ok=True)
+            self._write_settings()
+            return
+        self._make()
+
+    def _make(self) -> None:
+        self._write_settings()
+        (self.place / "tasks").mkdir()
+        self.shell.ok("init")
+        self.shell.ok("monitor", "init", "--no-tasks")
+
+    def _write_settings(self) -> None:
         (self.place / "spinney.toml").write_text(
             f'[spinney]\nstore = "{self.store}"\nfolders = "spinney.folders"\n'
         )
         named = f'tables = "{self.tables}"\n' if self.tables else ""
         (self.place / "monitor.toml").write_text(f"{named}timeout_s = 5\nworkers = 8\n")
-        (self.place / "tasks").mkdir()
-        self.shell.ok("init")
-        self.shell.ok("monitor", "init", "--no-tasks")
 
     def task(self, name: str, body: str, *, identify: str | None = None) -> Path:
         """Write a task in Bash; ``$gid``, ``$uri``, ``$uuid``, ``$type``, ``$version`` are those of the service."""
@@ -109,6 +123,16 @@ class Monitor:
                 node.send_signal(signal.SIGTERM)
         for node in self.nodes:
             node.wait(60)
+
+
+@cache
+def _set_up_in_files() -> Path:
+    """Return a folder that is removed at the end of the process."""
+    folder = tempfile.TemporaryDirectory(prefix="spinney-monitor-")
+    atexit.register(folder.cleanup)
+    place = Path(folder.name)
+    Monitor(place=place, store=f"sqlite:///{place}/spinney.db")._make()
+    return place
 
 
 def service(number: int, **fields: Any) -> dict[str, Any]:
