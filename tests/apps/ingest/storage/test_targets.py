@@ -77,7 +77,7 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
     ("parameters", "reason"),
     [
         ({"tupleSize": 33}, "tupleSize: Input should be less than or equal to 32"),
-        ({"tupleSize": "3"}, "tupleSize: Input should be a valid integer"),
+        ({"tupleSize": "3"}, "tupleSize: Input should be a whole number"),
         ({"digestAlgorithm": ["x"]}, "digestAlgorithm: Input should be 'md5', "),
         ({"tupleSize": 0}, "the file: tupleSize and numberOfTuples are 0 only together"),
     ],
