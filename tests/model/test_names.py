@@ -76,6 +76,15 @@ def test_of_a_text_that_is_much_too_long_the_refusal_quotes_the_beginning() -> N
     )
 
 
+def test_a_text_that_is_not_too_long_is_quoted_up_to_what_is_wrong_with_it() -> None:
+    text = "a" * 400 + "\a"
+
+    with pytest.raises(BadName) as refused:
+        names.label("share", text)
+
+    assert str(refused.value) == f"{text!r} cannot be a share: use 1 to 500 printable characters"
+
+
 def test_a_bad_name_is_a_mistake_of_usage() -> None:
     assert issubclass(BadName, UsageError)
     assert BadName.exit_code == 2

@@ -8,9 +8,9 @@ import re
 
 from spinney.model.errors import BadName
 
-NAME_MAX = 100
-QUOTED_MAX, QUOTED_BEGINNING = 300, 60
-"""How long a text may be that a message quotes as a whole, and how much it quotes of a longer one."""
+NAME_MAX, LABEL_MAX = 100, 500
+QUOTED_BEGINNING = 60
+"""How much a message quotes of a text that is longer than any label may be."""
 EXTERNAL_PREFIX = "external:"
 """The prefix of the names of external workers among the nodes; no node may have such a name."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}")
@@ -53,14 +53,14 @@ def lock_or_family(text: str) -> str:
 
 def label(kind: str, text: str) -> str:
     """Return ``text`` (a share, submitter, key: shown, never part of a path) or raise BadName."""
-    if not isinstance(text, str) or not 0 < len(text) <= 500 or not text.isprintable():
-        raise BadName(f"{_quoted(text)} cannot be a {kind}: use 1 to 500 printable characters")
+    if not isinstance(text, str) or not 0 < len(text) <= LABEL_MAX or not text.isprintable():
+        raise BadName(f"{_quoted(text)} cannot be a {kind}: use 1 to {LABEL_MAX} printable characters")
     return text
 
 
 def _quoted(text: object) -> str:
     """Return a refused text for a message; of one that is much too long its beginning and its length, so that the rest
     of the message is seen."""
-    if not isinstance(text, str) or len(text) <= QUOTED_MAX:
+    if not isinstance(text, str) or len(text) <= LABEL_MAX:
         return repr(text)
     return f"{text[:QUOTED_BEGINNING] + '…'!r} ({len(text):,} characters)"
