@@ -79,7 +79,10 @@ def test_no_new_folder_root_is_made_for_a_store_that_has_jobs(shell: Shell) -> N
 
     refusal = shell.refused(1, "init")
 
-    assert f"the store has jobs, but {root} is not its folder root; mount the shared folder there" in refusal
+    assert (
+        f"the tables are up to date, but the store has jobs, and {root} is not its folder root; mount the shared folder"
+        in refusal
+    )
     assert not root.exists()
     assert "works with" in shell.ok("init", "--folders-only")
     assert root.is_dir()

@@ -94,9 +94,9 @@ def make_store(
     own, which its nodes create; this can be chosen for a new store only.
 
     Doing it again changes nothing. Raises StoreUnusable for a folder root that belongs to another store,
-    before anything is created, and for one without a mark when the store has jobs: such a root is the mount point of a
-    share that is not mounted, or the wrong folder, and the jobs would find theirs empty. ``folders_only`` marks it
-    nevertheless.
+    before anything is created, and, when the tables are made and granted, for one without a mark if the store has jobs:
+    such a root is the mount point of a share that is not mounted, or the wrong folder, and the jobs would find theirs
+    empty. ``folders_only`` marks it nevertheless.
     """
     from spinney.folders import folders
 
@@ -164,9 +164,9 @@ def _require_marked_root(store: "Store", config: Settings) -> None:
     if (config.folders / folders.TOKEN).exists() or not store.bulk.find(Filter(), limit=1):
         return
     raise StoreUnusable(
-        f"the store has jobs, but {config.folders} is not its folder root; mount the shared folder there, or set "
-        f"folders below [spinney] in {FILE} to where the folders of the jobs are; if they are lost, 'spinney init "
-        "--folders-only' makes an empty root"
+        f"the tables are up to date, but the store has jobs, and {config.folders} is not its folder root; mount the "
+        f"shared folder there, or set folders below [spinney] in {FILE} to where the folders of the jobs are; if they "
+        "are lost, 'spinney init --folders-only' makes an empty root"
     )
 
 
