@@ -88,10 +88,10 @@ def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Col
     tx.run(f"{_insert(table, values)} on conflict ({key}) do update set {changes}", tuple(values.values()))
 
 
-def require_name(tx: Tx, table: str, noun: str, name: str, command: str = "") -> None:
+def require_name(tx: Tx, table: str, noun: str, name: str) -> None:
     """Raise ``unknown_name`` unless the table has a row of this name."""
     if not tx.exists(f"select 1 from {table} where name = ?", (name,)):
-        raise unknown_name(tx, table, noun, name, command)
+        raise unknown_name(tx, table, noun, name)
 
 
 def unknown_name(tx: Tx, table: str, noun: str, name: str, command: str = "") -> NoSuch:
