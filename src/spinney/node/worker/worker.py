@@ -101,10 +101,8 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
         from spinney.app_loader import load_app
         from spinney.define.stage_guard import storeless
 
-        with (
-            storeless(),
-            reopened(),
-        ):  # else what jobs print would go into the shared page, which is opened next
+        # A stream that stays closed would give its number to the shared page, and what jobs print would go there.
+        with storeless(), reopened():
             app = load_app(target)
         hello = {
             "pid": os.getpid(),
