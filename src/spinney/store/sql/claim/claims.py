@@ -5,8 +5,8 @@ queue shares in turn, fewest slots held first. Free slots get one job each befor
 slots of shares are counted from ``leases`` in the same transaction.
 
 A claim has four steps (``Claim.run``): jobs for the free slots with a warm worker, then for those without
-one, then jobs ahead for slots that have a short one to run, and last one statement a lane that writes the
-leases of all of them. A *ticket* is the number of a slot, once for each job that it may still get. The usual
+one, then jobs ahead for slots that have a short one to run, and last the leases of all of them, which are
+written lane by lane. A *ticket* is the number of a slot, once for each job that it may still get. The usual
 case, a single lane without locks at a priority, takes a prefix of each share by one statement
 (``_deal_uniform``); any other is dealt job by job (``_deal_priority``). Both follow the same rules.
 

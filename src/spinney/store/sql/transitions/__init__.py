@@ -8,7 +8,7 @@
 ``deadlocks``       cycles of jobs that wait for each other, found and broken when they close
 ``hold_rows``       holds: laid, ended, and noted for the sweep
 ``hold_moves``      many jobs moved between ``ready`` and held
-``lease_writes``    the leases of a claim, by one statement for each lane
+``lease_writes``    the leases of a claim, written lane by lane
 ``attempts``        requests of a running attempt, checked by its fence
 ``failures``        the causes of failures, by fingerprint
 ``job_operations``  operators' verbs on single jobs, one transaction's worth
