@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from spinney.features.doctor.checks import Violation
-from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.states import LEASED, OPEN, SETTLED, State
 from spinney.model.values import durations
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase
@@ -320,7 +320,7 @@ def states(of: Collection[State]) -> str:
 
 
 SETTLED_STATES = states(SETTLED)
-OPEN_STATES = states(set(State) - SETTLED)
+OPEN_STATES = states(OPEN)
 
 
 def in_place(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
