@@ -5,10 +5,8 @@ Both are of one snapshot and promise nothing. They count by the same conditions 
 
 from collections.abc import Collection
 
-import orjson
-
 from spinney.model.settings.holds import Hold, HoldPreview, Scope
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
@@ -49,7 +47,7 @@ def of_lifting(tx: Tx, registry: Registry, hold_ids: Collection[int]) -> HoldPre
     A page is checked first for holds on single jobs, then for the wide holds that remain. Some of the
     jobs may have to wait for something else after their release.
     """
-    lifted = orjson.dumps(sorted(hold_ids)).decode()
+    lifted = list_text(hold_ids)
     remaining = hold_coverage.ActiveHolds(
         [wide for wide in registry.holds.wide if wide.hold.id not in hold_ids]
     )
