@@ -1191,6 +1191,19 @@ def test_what_cannot_be_repaired_safely_is_told_with_what_a_person_should_do(
     assert patient.examine() == findings
 
 
+def test_an_inbox_with_the_problem_of_a_dead_node_is_unserved(patient: Patient) -> None:
+    patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
+    assert patient.here.name == "here", "a node that works, and does not see the folder"
+    elm = patient.node("elm")
+    patient.store.inboxes.serve("cards", elm.id)
+    patient.store.inboxes.report("cards", elm.id, "the disk is full")
+    patient.clock.forward(61)
+    assert [v.rule for v in patient.examine()] == ["inbox-stuck"]
+    patient.damage("update nodes set state = 'left' where id = ?", elm.id)
+
+    assert [(v.rule, v.subject) for v in patient.examine()] == [("inbox-unserved", "inbox cards")]
+
+
 def test_what_a_store_was_made_with_and_has_no_more_is_told(patient: Patient) -> None:
     patient.damage("alter table progress drop column message")
     patient.damage("drop index jobs_by_parent")

@@ -213,9 +213,9 @@ RULES: tuple[Rule, ...] = (
         about="A node looks into each inbox that is not paused, where nodes are at work.",
         walk=Walk("inboxes", ("name",), subject="inbox {name}"),
         join=Join("left join nodes on nodes.id = page.node_id and nodes.state = 'active'"),
-        # An inbox that a node has given up for a problem is reported for it. A node that has just started is about to
-        # look, and a drained one does not.
-        where="page.paused = 0 and page.problem is null and nodes.id is null and exists "
+        # An inbox that a node has given up for a problem is reported for it; the problem of a dead node is not. A node
+        # that has just started is about to look, and a drained one does not.
+        where="page.paused = 0 and (page.problem is null or page.node_id is not null) and nodes.id is null and exists "
         "(select 1 from nodes n where n.state = 'active' and n.seen_us >= ? and n.started_us < ? "
         "and n.id not in (select node_id from external_workers) "
         "and n.name not in (select name from node_settings where drained = 1))",
