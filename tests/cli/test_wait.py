@@ -16,13 +16,16 @@ from rich.live import Live
 from contract.behind import damage, refresh
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
+from server.pages.sample_jobs import job
 from spinney.commands import Performs
 from spinney.commands.job_queries import CountJobs, ListJobs, ShowJob
 from spinney.features.explain.commands import ExplainJob
 from spinney.features.explain.explanation import Explanation
 from spinney.features.holds.commands import LayHold, ListHoldsOn
+from spinney.features.nodes.commands import ListNodes
 from spinney.features.submission import wait_cli as wait
 from spinney.model.errors import StoreUnavailable
+from spinney.model.fleet import NodeStatus
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.values.lists import All, Page
@@ -98,6 +101,35 @@ def test_a_wait_for_jobs_that_wait_themselves_tells_that_no_node_is_running(shel
         "0 of 1 settled; 1 waiting\n",
         "  no node is running; start one with 'spinney node'\n",
     ]
+
+
+@pytest.mark.parametrize(("state", "is_running"), [("active", True), ("draining", True), ("left", False)])
+def test_a_node_that_has_left_is_none_that_runs_while_its_leases_are_taken_back(
+    state: str, is_running: bool
+) -> None:
+    class Nodes:
+        def do(self, command: object) -> object:
+            return All(items=[node] if isinstance(command, ListNodes) else [])
+
+    node = NodeStatus(
+        id=1,
+        node="n1",
+        host="n1",
+        pid=1,
+        version="1",
+        state=state,
+        seen_us=0,
+        started_us=0,
+        slots=1,
+        slots_started=1,
+        used=1,
+        leases=1,
+        types=("double",),
+    )
+
+    lines = wait._Stuck(Nodes()).among([job(state=State.SCHEDULED, stage="double")], [])  # type: ignore[arg-type]
+
+    assert lines == ([] if is_running else ["  no node is running; start one with 'spinney node'"])
 
 
 def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -> None:
