@@ -364,6 +364,9 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
     assert refused.headers["location"] == "/webhooks/archive"
     assert "is deleted" in post(client, "/webhooks/archive/remove")
     get(client, "/webhooks/archive", 404)
+    again = client.post("/webhooks/archive/remove", headers=HTML)
+    assert again.headers["location"] == "/webhooks", "it has no page any more"
+    assert "There is no webhook" in get(client, "/webhooks")
 
 
 def test_given_a_webhook_whose_maker_was_deleted_then_the_list_and_its_page_say_why_it_is_paused(

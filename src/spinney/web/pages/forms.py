@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from spinney.commands.command import Returns
 from spinney.control import Control
-from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.errors import NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.media_types import wants_part
@@ -168,14 +168,15 @@ async def run_and_redirect(
 ) -> Response:
     """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence,
     or what makes it of the result. ``done_at``: the page on which it is shown instead, such as the list after a
-    deletion. ``long``: the call may take more than some 100 ms. ``then`` runs after the response, unless the call was
-    refused.
+    deletion; so is the refusal for what no longer exists, which has no page. ``long``: the call may take more than some
+    100 ms. ``then`` runs after the response, unless the call was refused.
 
     Raises what ``call`` raises, except ``FORM_ERRORS``."""
     try:
         result = await context.run(call, long=long)
     except FORM_ERRORS as error:
-        return redirect(back, refused=sentence(error))
+        page_path = done_at if done_at and isinstance(error, NoSuch) else back
+        return redirect(page_path, refused=sentence(error))
     answer = redirect(done_at or back, done=done if isinstance(done, str) else done(result))
     if then is not None:
         answer.background = BackgroundTask(context.run, then, long=True)
@@ -196,7 +197,7 @@ def add_action(
     to a page that says what happened.
 
     ``command`` makes the command of that name and the form's fields; ``done`` the sentence that is shown, with the
-    command's result; ``back`` the path of the next page, ``done_at`` that after success, if it is another. ``long``:
+    command's result; ``back`` the path of the next page, ``done_at``: see ``run_and_redirect``. ``long``:
     the command may take long.
     """
 
