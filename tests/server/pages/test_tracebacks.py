@@ -95,3 +95,12 @@ def test_given_a_failure_then_what_its_message_says_is_not_said_again(
 
     assert text == shown
     assert (parts[-1].text if parts else None) == last
+
+
+def test_given_a_failure_without_a_message_then_its_traceback_is_whole() -> None:
+    """An external worker may report such a failure."""
+    error = {"type": "ValueError", "message": "", "traceback": f"{TRACE}ValueError\na note"}
+
+    text, parts = failure_text(replace(attempt("work", Outcome.ERROR), message=None, error=error))
+
+    assert (text, parts[-1].text) == ("", "ValueError\na note")

@@ -62,7 +62,7 @@ def failure_text(attempt: Attempt) -> tuple[str, list[Piece]]:
         return message, []
     if len(message) > MESSAGE_MAX:
         return cut(message, MESSAGE_MAX), parts
-    if parts[-1].frames and parts[-1].text.partition(": ")[2] == message:
+    if message and parts[-1].frames and parts[-1].text.partition(": ")[2] == message:
         parts[-1] = replace(parts[-1], text="")
     return message, parts
 
