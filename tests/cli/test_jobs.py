@@ -11,7 +11,11 @@ from contextlib import closing
 import pytest
 
 from spinney.app import now_us
+from spinney.define.params.redaction import REDACT_NOTHING
+from spinney.features.files.job_folder import JobFiles
 from spinney.folders.folders import path
+from spinney.model.errors import Refused
+from spinney.model.homes import FetchResult
 from spinney.store.sql import open_store
 from spinney.terminal import display
 
@@ -211,8 +215,19 @@ def test_a_folder_that_a_stage_replaced_by_a_link_is_refused_with_what_to_do(she
 
     assert refusal == (
         "spinney: the folder of job 1 leads through a link, and links are not followed; on a host that has it, see "
-        "what lies there, and move it away\n"
+        "who may read it, and move away what is no folder\n"
     )
+
+
+def test_a_folder_that_may_not_be_read_is_not_to_be_moved_away() -> None:
+    class Forbidding:
+        def get(self, path: str, *, start: int, length: int) -> FetchResult:
+            return FetchResult(error="cannot be read there (Permission denied)")
+
+    files = JobFiles(1, Forbidding(), REDACT_NOTHING)  # type: ignore[arg-type]
+
+    with pytest.raises(Refused, match=r"denied\); on a host that has it, see who may read it"):
+        list(files.everything())
 
 
 def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:
