@@ -81,6 +81,7 @@ LONG = "no profile " * MESSAGE_MAX
         ),
         ("no profile", "error: no profile", "no profile", "error: no profile"),
         (LONG, "", LONG, None),
+        (LONG, f"{TRACE}ValueError: 17", LONG, "ValueError: 17"),
         (None, f"{TRACE}ValueError", "it failed", "ValueError"),
     ],
 )

@@ -25,7 +25,7 @@ _LIBRARY = (
 FRAMES_MAX = 300
 """The most frames of one exception that are shown."""
 MESSAGE_MAX = 400
-"""Of a message that is longer only the beginning stands above its traceback, which has the whole."""
+"""Of a message that is longer only the beginning stands above its traceback, if that has the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,12 @@ def failure_text(attempt: Attempt) -> tuple[str, list[Piece]]:
     message of the exception where the whole message stands above."""
     error = attempt.error or {}
     message = str(error.get("message") or attempt.message or "")
-    parts = pieces(str(error.get("traceback") or ""))
+    traceback = str(error.get("traceback") or "")
+    parts = pieces(traceback)
     if not parts:
         return message, []
     if len(message) > MESSAGE_MAX:
-        return cut(message, MESSAGE_MAX), parts
+        return (cut(message, MESSAGE_MAX) if message in traceback else message), parts
     if message and parts[-1].frames and parts[-1].text.partition(": ")[2] == message:
         parts[-1] = replace(parts[-1], text="")
     return message, parts
