@@ -14,7 +14,7 @@ from spinney.model.rights.actor import Actor
 from spinney.store.sql import SqlStore, open_store
 
 PAGED = [rule for rule in RULES if isinstance(rule, Paged)]
-SMALL = {"l", "s", "n", "nodes", "node_settings", "counters", "staging"}
+SMALL = {"l", "s", "nodes", "working", "node_settings", "counters", "staging"}
 """What holds what runs (leases) or is written now, or little at all."""
 
 

@@ -216,9 +216,9 @@ RULES: tuple[Rule, ...] = (
         # An inbox that a node has given up for a problem is reported for it; the problem of a dead node is not. A node
         # that has just started is about to look, and a drained one does not.
         where="page.paused = 0 and (page.problem is null or page.node_id is not null) and nodes.id is null and exists "
-        "(select 1 from nodes n where n.state = 'active' and n.seen_us >= ? and n.started_us < ? "
-        "and n.id not in (select node_id from external_workers) "
-        "and n.name not in (select name from node_settings where drained = 1))",
+        "(select 1 from nodes working where working.state = 'active' and working.seen_us >= ? "
+        "and working.started_us < ? and working.id not in (select node_id from external_workers) "
+        "and working.name not in (select name from node_settings where drained = 1))",
         binds=lambda check: (check.now_us - GRACE_US, check.now_us - GRACE_US),
         sentence="nothing that is dropped into inbox {name} is taken, because no node that works sees its folder; "
         "mount or make the folder where a node runs ('spinney inbox show {name}' names it), or pause the inbox",
