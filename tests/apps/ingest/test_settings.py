@@ -80,11 +80,15 @@ def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
     assert settings.load({settings.VARIABLE: str(path)}).test_mode
 
 
-def test_no_file_is_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [None, "", "# [storage.main]\n"])
+def test_no_settings_are_a_sentence(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "none.toml"
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(
-        UsageError, match=r"the ingest service has no settings: .*none.toml does not exist or is empty"
+        UsageError, match=r"the ingest service has no settings: .*none.toml does not exist or sets nothing"
     ):
-        settings.load({settings.VARIABLE: str(tmp_path / "none.toml")})
+        settings.load({settings.VARIABLE: str(path)})
 
 
 @pytest.mark.parametrize(

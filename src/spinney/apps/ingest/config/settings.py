@@ -267,8 +267,8 @@ def _read(path: Path) -> Settings:
     document = settings_files.document(path, optional=True)
     if not document:
         raise UsageError(
-            f"the ingest service has no settings: {path} does not exist or is empty; write it, or name another with "
-            f"{VARIABLE}"
+            f"the ingest service has no settings: {path} does not exist or sets nothing; write it, or name another "
+            f"with {VARIABLE}"
         )
     home = document.setdefault("home", ".")
     document.setdefault("profiles", f"{home}/profiles")
