@@ -490,8 +490,8 @@ def test_a_new_process_whose_node_cannot_start_leaves_the_old_one_at_work(workin
 
     node.start("--replace", "--drain", "a while")
 
-    refused = node.processes.pop()
-    assert refused.wait(DEADLINE_S) == 2, node.log()
+    assert node.processes[-1].wait(DEADLINE_S) == 2, node.log()
+    node.processes.pop()
     finished(db, node, tasks(db, queue(db, "after"), {}))
     assert node.processes[-1].poll() is None
 
