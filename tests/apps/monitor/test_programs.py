@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -197,3 +198,23 @@ def test_scratch_folders_of_checks_that_were_killed_are_removed(
     check_stages._run(task, config, SERVICE)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([at_work, *of_people])
+
+
+def test_scratch_folders_are_looked_for_once_in_a_while_although_the_time_of_day_is_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    abandoned, killed = check_stages._AbandonedFolders(), tmp_path / "spinney-monitor-check-killed"
+
+    def is_removed(after_s: float, day: int) -> bool:
+        """Whether a folder of the day before is, so long after the machine has started, on that day of 1970."""
+        killed.mkdir(exist_ok=True)
+        os.utime(killed, ((day - 1) * 86_400, (day - 1) * 86_400))
+        clock = SimpleNamespace(monotonic=lambda: after_s, time=lambda: day * 86_400.0)
+        monkeypatch.setattr(check_stages, "time", clock)
+        abandoned.remove_when_due()
+        return not killed.exists()
+
+    assert is_removed(after_s=1.0, day=300)
+    assert not is_removed(after_s=2.0, day=300)
+    assert is_removed(after_s=86_401.0, day=30)

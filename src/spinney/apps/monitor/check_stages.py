@@ -152,18 +152,20 @@ class _AbandonedFolders:
 
     def __init__(self) -> None:
         self._due_s = 0.0
+        """By the monotonic clock: the time of day may be set back."""
 
     def remove_when_due(self) -> None:
         """Remove them, unless that was done less than ``_ABANDONED_S`` seconds ago."""
-        now_s = time.time()
+        now_s = time.monotonic()
         if now_s < self._due_s:
             return
         self._due_s = now_s + _ABANDONED_S
+        oldest_s = time.time() - _ABANDONED_S
         for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
             with suppress(OSError):  # one that another process has just removed
                 status = folder.lstat()
                 is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-                if is_own and status.st_mtime < now_s - _ABANDONED_S:
+                if is_own and status.st_mtime < oldest_s:
                     trees.remove(folder)
 
 
