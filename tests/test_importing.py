@@ -52,11 +52,19 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
     document = loads(
         "apps.ingest.cli",
         "apps.ingest.batches.stages",
+        "apps.ingest.objects",
         "apps.ingest.upkeep.cleanup",
         "apps.ingest.access.package_job",
     )
     assert "spinney.apps.ingest.objects.downloading" in document
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "botocore"} & document
+
+
+def test_the_commands_and_routes_of_ingest_load_no_stages() -> None:
+    """Each command would wait for them, and needs them only to register the application in a new store."""
+    document = loads("apps.ingest.cli", "apps.ingest.routes")
+    assert "spinney.apps.ingest.batches.batch_reports" in document
+    assert not {"spinney.apps.ingest.objects", "spinney.apps.ingest.batches.stages"} & document
 
 
 def test_a_server_loads_what_sends_webhooks_when_it_sends_one() -> None:

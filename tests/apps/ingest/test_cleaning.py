@@ -11,9 +11,9 @@ import pytest
 from contract.words import RealClock, Site
 from spinney.apps.ingest.access import packages, request
 from spinney.apps.ingest.batches import held_batches
+from spinney.apps.ingest.config.settings import OWNER
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects.work import OWNER
 from spinney.apps.ingest.upkeep import cleanup
 from spinney.control import Control
 from spinney.features.jobs.commands import CancelJob, HoldJob

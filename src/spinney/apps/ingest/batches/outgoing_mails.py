@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.objects.work import OWNER
+from spinney.apps.ingest.config.settings import OWNER, Settings
 from spinney.files import copies
 
 NAME = re.compile(r"bid-[0-9a-f-]{36}\.report-[0-9]{1,9}[.a-z-]{0,20}")

@@ -50,6 +50,9 @@ from spinney.errors import UsageError
 
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
+OWNER = "job"
+"""A file in each folder of a working area and of ``outgoing`` with the number of the job that owns it, which
+``cleanup`` reads."""
 ADDRESSES_MAX = 50
 """The maximum length of a list of mail addresses: one mail goes to two such lists at most, and to at most a hundred
 recipients."""

@@ -12,7 +12,7 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import open_resources, profiles, settings
 from spinney.apps.ingest.config.profiles import Profile
-from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.config.settings import OWNER, Settings
 from spinney.apps.ingest.deposits import url_queries
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetch import Rules
@@ -26,8 +26,6 @@ WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.j
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
 PROMISING = "provisioning"
 """The stage that chooses the area of an object; those before it use the area of its profile."""
-OWNER = "job"
-"""A file in each folder of a working area with the number of the job that owns it, which ``cleanup`` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,9 @@ from spinney.apps.ingest.application import app
 from spinney.apps.ingest.batches import held_batches, outgoing_mails
 from spinney.apps.ingest.batches.stages import PAYLOAD
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.config.settings import OWNER, Settings
 from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder
 from spinney.apps.ingest.deposits.states import READING
-from spinney.apps.ingest.objects.work import OWNER
 from spinney.errors import NoSuchJob, Refused, SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
 from spinney.jobs import Job as StoredJob
