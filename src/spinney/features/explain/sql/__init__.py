@@ -1,9 +1,9 @@
 """The one cause for which a job is not running now, with its facts, as of one snapshot.
 
 ``case``         one job in one snapshot, and the causes that all kinds share: holds and locks
-``unclaimable``  jobs that are settled, at work or inactive: their own rows tell the cause
+``unclaimable``  jobs that are settled, at work or inactive: their own rows tell the cause, unless their time has come
 ``claimable``    pending jobs: the questions that a claim asks, in its order
-``obstacles``    why no node or external worker may run a pending job at all
+``obstacles``    why no node or external worker may run a pending job, or one whose time has come, at all
 
 The questions are asked in the order in which the engine asks them; the first that stops the job is the answer. What a
 claim would do on the same snapshot must agree: a job that is ``next`` is claimed, one with any other cause but ``turn``

@@ -1,5 +1,5 @@
-"""Why no node, or no external worker, may run a pending job: what queues admit, what nodes know, who is
-drained.
+"""Why no node, or no external worker, may run a pending job, or one whose time has come: what queues admit, what nodes
+know, who is drained.
 
 Each function returns the cause and its facts, or None where something is there that may run the job. They are
 asked in order, and each assumes that the ones before it returned None.
@@ -100,7 +100,7 @@ def entry(registry: Registry, type_: str, stage: str) -> str:
 
 
 def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | None:
-    """Return the obstacle when no active external worker may be given this pending job (``row``)."""
+    """Return the obstacle when no active external worker may be given this job (``row``)."""
     facts: dict[str, Any] = {"type": row.type, "stage": row.stage}
     active = [n for n in nodes.all_nodes(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
     if not active:
