@@ -338,7 +338,7 @@ class MerrittConsumer:
         failed, is held or was deleted there, or the release of one whose step by others has passed.
 
         All heads are read in one round. A release is yielded once the job is locked again. A priority counts as known
-        here once the next wish is asked for: where the bridge could not set it, it is yielded again.
+        here once the next wish is asked for; where the store is away before that, it is yielded again.
         """
         with self._reached():
             ids = self._owned.ids()
