@@ -142,7 +142,8 @@ class _SessionFiles(NamedTuple):
     pulses: int
     damaged: int
     first_right: float | None
-    """The same of those whose clock may have been right; None without one."""
+    """When the first was begun whose clock was set, and as ``last_right`` the last whose clock was not ahead; None
+    without one."""
     last_right: float | None
 
 
