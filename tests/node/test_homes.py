@@ -179,7 +179,10 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
         errors = dict(zip(roots, map(_refused, started), strict=True))
         for name in ("bare", "missing"):
             assert "has no token" in errors[name]
-            assert "name the right one (folders in spinney.toml), or run 'spinney init' once" in errors[name]
+            assert (
+                "name the right one (folders in spinney.toml), or run 'spinney init' if the store is new"
+                in errors[name]
+            )
             assert not (tmp_path / name / folders.TOKEN).exists()
         assert (
             "is the folder root of another store; name the folder that 'spinney init' printed"

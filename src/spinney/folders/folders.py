@@ -290,7 +290,8 @@ def _unmarked(root: Path) -> StoreUnusable:
     """Return the error for a root without a token."""
     return StoreUnusable(
         f"{root} is not the folder root of this store (it has no token); "
-        f"mount the shared folder there, name the right one (folders in spinney.toml), or run 'spinney init' once"
+        f"mount the shared folder there, name the right one (folders in spinney.toml), or run 'spinney init' if the "
+        f"store is new"
     )
 
 
