@@ -170,12 +170,14 @@ def test_a_tree_ends_although_no_descriptor_is_left_for_each_of_its_processes(mo
 
 
 def test_no_argument_of_a_command_line_is_cut():
+    program = "print(flush=True); input()"
     with subprocess.Popen(
-        [sys.executable, "-c", "input()", "a", "b" * 5000, "c"], stdin=subprocess.PIPE
+        [sys.executable, "-c", program, "a", "b" * 5000, "c"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         proc = proctree.identify(process.pid)
+        process.stdout.readline()  # for a moment of its start it has no arguments
 
-        assert proctree.command_line(proc) == f"{sys.executable} -c input() a …"
+        assert proctree.command_line(proc) == f"{sys.executable} -c {program} a …"
         assert proctree.command_line(proc, most=1) == sys.executable
         process.communicate(b"\n")
 
