@@ -220,8 +220,9 @@ RULES: tuple[Rule, ...] = (
         "and working.started_us < ? and working.id not in (select node_id from external_workers) "
         "and working.name not in (select name from node_settings where drained = 1))",
         binds=lambda check: (check.now_us - GRACE_US, check.now_us - GRACE_US),
-        sentence="nothing that is dropped into inbox {name} is taken, because no node that works sees its folder; "
-        "mount or make the folder where a node runs ('spinney inbox show {name}' names it), or pause the inbox",
+        sentence="nothing that is dropped into inbox {name} is taken, because no node that works looks there; one does "
+        "within seconds after it was added; else mount or make the folder where a node runs ('spinney inbox show "
+        "{name}' names it), or pause the inbox",
     ),
     Paged(
         name="upload-without-file",
