@@ -14,9 +14,9 @@ from spinney.model.values.times import to_us
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 
-_TEXT = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 500, "pattern": PRINTABLE})
+_TEXT = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": names.LABEL_MAX, "pattern": PRINTABLE})
 
-Word = Annotated[str, Field(min_length=1, max_length=500, pattern=PRINTABLE)]
+Word = Annotated[str, Field(min_length=1, max_length=names.LABEL_MAX, pattern=PRINTABLE)]
 """A name, a label, a reason that nothing else checks: printable, and short."""
 Text = Annotated[str, Field(min_length=1, max_length=2_000, pattern=PRINTABLE)]
 """The same, and longer: a message, or a part of one."""
