@@ -106,6 +106,16 @@ class Shell:
             env=self.environment(),
         )
 
+    def first_two_lines(self, *words: str) -> list[str]:
+        """The first two lines that a command prints, which is then killed because it does not end by itself."""
+        process = self.start(*words)
+        try:
+            assert process.stdout is not None
+            return [process.stdout.readline(), process.stdout.readline()]
+        finally:
+            process.kill()
+            process.communicate()
+
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """A process of its own, to its end."""
         process = self.start(*words)

@@ -146,13 +146,7 @@ def test_a_running_job_whose_node_is_silent_is_listed_and_waited_for_with_that_m
     for command in ("list", "show", "tree"):
         assert message in staffed.ok(*((command,) if command == "list" else (command, "1")))
     assert "node elm has it in slot 0, but has given no sign of life" in staffed.ok("explain", "1")
-    waits = staffed.start("wait", "1")
-    try:
-        assert waits.stdout is not None
-        lines = [waits.stdout.readline(), waits.stdout.readline()]
-    finally:
-        waits.kill()
-        waits.communicate()
+    lines = staffed.first_two_lines("wait", "1")
     assert lines[0].startswith("0 of 1 settled; 1 ")
     assert message in lines[1]
 
@@ -166,13 +160,7 @@ def test_a_wait_for_a_long_list_that_stands_at_such_a_job_says_so(staffed: Shell
         elm = next(node for node in store.nodes() if node.name == "elm")
         store.beat(elm.id, now_us=now_us() - 120_000_000)
 
-    waits = staffed.start("wait", *map(str, numbers), "1")
-    try:
-        assert waits.stdout is not None
-        lines = [waits.stdout.readline(), waits.stdout.readline()]
-    finally:
-        waits.kill()
-        waits.communicate()
+    lines = staffed.first_two_lines("wait", *map(str, numbers), "1")
 
     assert lines[0].startswith(f"{len(numbers)} of {len(numbers) + 1} settled: ")
     assert "node elm gives no sign of life; 'spinney explain 1' says since when" in lines[1]

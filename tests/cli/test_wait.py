@@ -73,13 +73,7 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
     if hold:
         shell.ok("hold", "1", "--reason", "not yet", "--by", "ann")
 
-    waits = shell.start("wait", "1")
-    try:
-        assert waits.stdout is not None
-        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
-    finally:
-        waits.kill()
-        waits.communicate()
+    lines_printed = shell.first_two_lines("wait", "1")
 
     assert lines_printed[0].startswith("0 of 1 settled; 1 ")
     assert lines_printed[1].strip().startswith(message), lines_printed
@@ -89,13 +83,7 @@ def test_a_wait_for_jobs_that_wait_themselves_tells_that_no_node_is_running(shel
     shell.ok("submit", "double", "-p", "n=1")
     shell.ok("submit", "double", "-p", "n=2", "--needs", "1")
 
-    waits = shell.start("wait", "2")
-    try:
-        assert waits.stdout is not None
-        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
-    finally:
-        waits.kill()
-        waits.communicate()
+    lines_printed = shell.first_two_lines("wait", "2")
 
     assert lines_printed == [
         "0 of 1 settled; 1 waiting\n",
@@ -138,13 +126,7 @@ def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -
     shell.ok("cancel", "1", *map(str, numbers[2:]))
     shell.ok("hold", "2", "--reason", "not yet", "--by", "ann")
 
-    waits = shell.start("wait", *map(str, numbers))
-    try:
-        assert waits.stdout is not None
-        lines_printed = [waits.stdout.readline(), waits.stdout.readline()]
-    finally:
-        waits.kill()
-        waits.communicate()
+    lines_printed = shell.first_two_lines("wait", *map(str, numbers))
 
     # Not "20 open": the rest has settled.
     assert lines_printed[0] == "1 of 21 settled: 1 cancelled; 1 held, 19 not looked at yet\n"
