@@ -90,9 +90,8 @@ class Site:
         self.stop()
         if self._node is not None:
             self._node.terminate()
-            self._node.send_signal(
-                signal.SIGINT
-            )  # the second request ends jobs that a failed test has left, too
+            # The second request ends jobs that a failed test has left, too.
+            self._node.send_signal(signal.SIGINT)
             try:
                 self._node.communicate(timeout=60)
             except subprocess.TimeoutExpired:

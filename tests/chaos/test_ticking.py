@@ -74,7 +74,7 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
 
 def _ticker(url: str, now_us: int, *, pauses: bool) -> tuple[int, int]:
     """A process that ticks until nothing is due and then waits; its number, and a pipe with a sign when it begins and
-    one when it has finished. ``pauses``: it waits after its first tick that was not in vain, and so never finishes.
+    one when it has finished. ``pauses``: it waits after the first tick that decides something, and so never finishes.
     Forked, because starting one takes longer than ticking."""
     signs, signs_in = os.pipe()
     pid = os.fork()

@@ -114,9 +114,8 @@ async def test_what_the_application_prints_while_its_worker_is_idle_is_in_the_wo
     worker = host.start(app="chatty:app", path=[tmp_path])
     # Given a worker between two attempts, when a thread of its application prints
     await host.run(worker, "say", '{"text": "first"}', fence=1)
-    await host.until(
-        lambda: worker.page.fence() == 0
-    )  # the mark comes first, and until then it would be the attempt's
+    # Until the worker has cleared the fence, what is printed would belong to the attempt.
+    await host.until(lambda: worker.page.fence() == 0)
     go.touch()
     # Then that is written without waiting for an attempt
     await host.until(lambda: worker.log_file.exists() and worker.log_file.read_text().endswith("\n"))
