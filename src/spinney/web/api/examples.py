@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from spinney.web.api.json_routes import LINE_SCHEMA
-from spinney.web.media_types import JSON, NDJSON
+from spinney.web.media_types import EVENT_STREAM, JSON, NDJSON
 
 Schema = Mapping[str, Any]
 
@@ -102,7 +102,7 @@ PARAMETERS: Mapping[str, Any] = {
 }
 """Values of path and query parameters, by name; parameters with a default or an example of their own need none."""
 TEXTS: Mapping[str, str] = {
-    "text/event-stream": 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
+    EVENT_STREAM: 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
     "text/plain": "fetching\ndone\n",
 }
 """Responses that are not JSON, by media type."""
