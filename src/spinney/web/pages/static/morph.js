@@ -42,8 +42,8 @@
     let at = old.firstChild;
     for (const next of [...made.childNodes]) {
       const same = idOf(next) ? named.get(idOf(next)) : null;
-      // What is known by a name that will not come is no partner for this one. Where the partner stands further on, what
-      // has no name before it goes, too: to move the partner would take the focus from it.
+      // An old element whose id is not in the new HTML is removed. If the partner of this element stands further on, the
+      // nodes without an id before it are removed, too: the partner would lose the focus if it were moved instead.
       while (at && at !== same && (idOf(at) ? !wanted.has(idOf(at)) : same)) {
         const gone = at;
         at = at.nextSibling;
