@@ -11,7 +11,7 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 PROBLEM = "application/problem+json"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
-"""How the addresses begin that only programs use."""
+"""The beginnings of the addresses that only programs use."""
 
 
 def preferred(request: Request, offered: Sequence[str]) -> str:

@@ -167,9 +167,9 @@ async def run_and_redirect(
     then: Callable[[Control], object] | None = None,
 ) -> Response:
     """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence,
-    or what makes it of the result. ``done_at``: the page on which it is shown instead, such as the list after a
-    deletion; so is the refusal for what no longer exists, which has no page. ``long``: the call may take more than some
-    100 ms. ``then`` runs after the response, unless the call was refused.
+    or what makes it of the result. ``done_at``: the page that shows ``done`` instead, such as the list after a
+    deletion; it also shows the refusal when the object no longer exists and so has no page. ``long``: the call may take
+    more than some 100 ms. ``then`` runs after the response, unless the call was refused.
 
     Raises what ``call`` raises, except ``FORM_ERRORS``."""
     try:
@@ -197,8 +197,8 @@ def add_action(
     to a page that says what happened.
 
     ``command`` makes the command of that name and the form's fields; ``done`` the sentence that is shown, with the
-    command's result; ``back`` the path of the next page, ``done_at``: see ``run_and_redirect``. ``long``:
-    the command may take long.
+    command's result; ``back`` the path of the next page. ``done_at``: see ``run_and_redirect``. ``long``: the command
+    may take long.
     """
 
     async def action(context: Authenticated, name: str, form: Form) -> Response:

@@ -25,7 +25,7 @@ _LIBRARY = (
 FRAMES_MAX = 300
 """The most frames of one exception that are shown."""
 MESSAGE_MAX = 400
-"""Of a message that is longer only the beginning stands above its traceback, if that has the whole."""
+"""The most characters of a message that are shown above a traceback which contains the whole message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
