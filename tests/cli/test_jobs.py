@@ -214,8 +214,8 @@ def test_a_folder_that_a_stage_replaced_by_a_link_is_refused_with_what_to_do(she
     refusal = shell.refused(1, "files", "1")
 
     assert refusal == (
-        "spinney: the folder of job 1 leads through a link, and links are not followed; on a host that has it, see "
-        "who may read it, and move away what is no folder\n"
+        "spinney: the folder of job 1 leads through a link, and links are not followed; on a host that has it, "
+        "check its permissions, and move away what is not a folder\n"
     )
 
 
@@ -226,7 +226,7 @@ def test_a_folder_that_may_not_be_read_is_not_to_be_moved_away() -> None:
 
     files = JobFiles(1, Forbidding(), REDACT_NOTHING)  # type: ignore[arg-type]
 
-    with pytest.raises(Refused, match=r"denied\); on a host that has it, see who may read it"):
+    with pytest.raises(Refused, match=r"denied\); on a host that has it, check its permissions"):
         list(files.everything())
 
 

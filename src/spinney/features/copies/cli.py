@@ -78,8 +78,9 @@ def copy(
 
 
 def _folders(source: str, target: str) -> str:
-    """Return what the new store has to be used with: the folder root, which may be known only from where the old
-    store's file is, so that the settings have to name it from now on."""
+    """Return the words for the folders with which the new store has to be used, with their path if this host has them.
+
+    The settings have to name that path from now on: without ``folders``, the root is beside the file of the store."""
     with open_local_store(target) as store:
         token = store.facts()["folder_token"]
     try:
@@ -87,4 +88,4 @@ def _folders(source: str, target: str) -> str:
         check_token(root, token)
     except (UsageError, StoreUnusable):  # on another host, or each host has its own
         return "the same folders"
-    return f'the same folders (folders = "{display.safe(str(root))}" there)'
+    return f'the same folders (folders = "{display.safe(str(root))}" in spinney.toml)'

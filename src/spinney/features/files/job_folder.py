@@ -110,8 +110,8 @@ class JobFiles:
             folder = f"the folder of job {self._job_id}"
             if not path:
                 raise Refused(
-                    f"{folder} {result.error}; on a host that has it, see who may read it, and move away what is no "
-                    f"folder"
+                    f"{folder} {result.error}; on a host that has it, check its permissions, and move away what is "
+                    f"not a folder"
                 )
             raise Refused(
                 f"{path!r} in {folder} {result.error}; 'spinney files {self._job_id}' lists what there is"
