@@ -1,8 +1,8 @@
 """The command ``submit``: submit one job, or a file of jobs.
 
 With a store the jobs are written by this process; with a server they are sent to it. Numbers of jobs go to
-stdout, one a line, and remarks to stderr, so that ``$(spinney submit …)`` has the numbers alone. At a terminal one
-remark says so if no node could run the first of them.
+stdout, one a line, and remarks to stderr, so that ``$(spinney submit …)`` has the numbers alone. On a
+terminal, a remark says why if no node could run the first of the jobs.
 """
 
 import shlex
@@ -354,8 +354,7 @@ def _print_obstacle(performer: "Performs", job_id: int) -> None:
     from spinney.features.explain.obstacle_messages import obstacle_messages
 
     job = plain_job(performer.do(ShowJob(job=job_id)))
-    message = obstacle_messages(performer, [job])(job)
-    if job.state is State.PENDING and message:
+    if job.state is State.PENDING and (message := obstacle_messages(performer, [job])(job)):
         typer.echo(f"spinney: {display.safe(message)}", err=True)
 
 

@@ -168,8 +168,8 @@ class _Stuck:
 
     def among(self, jobs: Sequence[Job], running: Sequence[Job]) -> Sequence[str]:
         """Return a line for each of them, for held jobs below them, and for those of the running jobs whose
-        node is silent: which job, and why it does not go on. At most ``SHOWN_RUNNING`` lines; where there is
-        nothing to say of a job, one that no node is running, if that is so."""
+        node is silent: which job, and why it does not go on. At most ``SHOWN_RUNNING`` lines. If there is no such
+        line, no job runs, and no node does either, the only line says that no node is running."""
         aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)]
         waiting = [job for job in jobs if job.state is State.WAITING]
         if not running and all(job.state in SETTLED for job in jobs):
@@ -191,6 +191,7 @@ class _Stuck:
         return self._lines
 
     def _has_nodes(self) -> bool:
+        """Return whether a node is running, as far as the store knows."""
         from spinney.features.nodes.commands import ListNodes
 
         return any(node.state not in ("left", "dead") for node in self._performer.do(ListNodes()).items)
