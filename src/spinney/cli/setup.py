@@ -291,7 +291,8 @@ def node(
 
 
 def _require_utf8(*paths: Path) -> None:
-    """Raise UsageError for a path that JSON cannot hold, in which a node gives it to its workers."""
+    """Raise UsageError for a path that is not valid UTF-8: a node passes its paths to its workers as JSON, which cannot
+    hold such a path."""
     for path in paths:
         try:
             str(path).encode()

@@ -5,7 +5,7 @@
 
 Typer sees every field of ``FilterOptions`` as an option of the command; the command gets one ``FilterOptions``. A
 subclass that declares a field anew declares the option anew. Each field has a default. ``given_options`` returns the
-options that a line has.
+options that were given on the command line.
 """
 
 import inspect
@@ -48,10 +48,11 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def given_options(group: Any, of: type | None = None, /, **converted: Any) -> dict[str, Any]:
-    """Return the options of a group that were given, by name, without those that are None, or flags that are False.
+    """Return the options of a group that were given, by name. An option that is None, or a flag that is False,
+    was not given.
 
     ``of``: the class whose options are meant, if the group is of a subclass that has more; ``converted``: values in
-    place of those that the command line has.
+    place of those of the group.
     """
     values = {option.name: getattr(group, option.name) for option in fields(of or group)} | converted
     return {name: value for name, value in values.items() if value is not None and value is not False}

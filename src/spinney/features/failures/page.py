@@ -69,9 +69,9 @@ async def failure(request: Request, context: Authenticated, fingerprint: Mark) -
 
 
 def with_own_messages(look: Queries, failures: FailureGroups, *, root_id: int | None = None) -> FailureGroups:
-    """Return the causes with the job's own message where a cause has one job only: there is no need to show the message
-    without the numbers and paths in which those of several jobs differ. ``root_id``: the tree whose jobs are grouped;
-    None: all."""
+    """Return the causes, of which each that has a single job gets the whole message of that job. The message of a cause
+    lacks numbers and paths, because the messages of its jobs may differ in them. ``root_id``: the tree whose jobs are
+    grouped; None: all jobs are."""
     groups = []
     for group in failures.groups:
         only = Filter(fingerprint=group.fingerprint, root_id=root_id)

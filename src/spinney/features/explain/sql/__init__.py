@@ -1,7 +1,8 @@
 """The one cause for which a job is not running now, with its facts, as of one snapshot.
 
 ``case``         one job in one snapshot, and the causes that all kinds share: holds and locks
-``unclaimable``  jobs that are settled, at work or inactive: their own rows tell the cause, unless their time has come
+``unclaimable``  jobs that are settled, at work or inactive: their own rows tell the cause, or, for a scheduled
+                 job whose time has come, ``obstacles``
 ``claimable``    pending jobs: the questions that a claim asks, in its order
 ``obstacles``    why no node or external worker may run a pending job, or one whose time has come, at all
 

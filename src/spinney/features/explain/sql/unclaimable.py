@@ -118,7 +118,7 @@ class Unclaimable(Case):
         """Return the cause for a job that waits for a time: the one of its submission, the next attempt of a
         stage that failed, or the one to which its stage deferred it.
 
-        Once that time has come, it waits as a pending job does where no node may run it."""
+        Once that time has come, the cause is that of a pending job if no node may run it."""
         is_due = self.wake_us is not None and self.wake_us <= self.now_us
         if is_due and (cause := Claimable(self.tx, self.registry, self.row, self.now_us).unserved()):
             return cause
