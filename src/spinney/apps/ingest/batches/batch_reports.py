@@ -25,7 +25,8 @@ _NOTIFIED = ".notified"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReports:
-    """The next report of a batch, which has the number behind that of the last one sent (``data["sent"]``)."""
+    """Builds and writes the next report of a batch. Its number is one more than that of the last report that was sent
+    (``data["sent"]``)."""
 
     job_id: int
     """The job of the batch, with its folder and its data."""
@@ -40,7 +41,7 @@ class BatchReports:
         ``fault``: why the batch failed as a whole."""
         number = self.data.get("sent", 0) + 1
         # The time at which the report was first made is kept as the date of its mail.
-        reported = self.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
+        reported = self.data.setdefault(reported_key(number), datetime.now(UTC).isoformat())
         facts = report.BatchFacts(
             bid=self.order.bid,
             job=self.job_id,
@@ -112,6 +113,11 @@ class BatchReports:
                 mail["attachments"] = outgoing_mails.keep(self.config, key, mail["attachments"])
                 mails[key] = mail
         return mails
+
+
+def reported_key(number: int) -> str:
+    """Return the key, in the data of a batch's job, of the time at which a report was first made."""
+    return f"reported {number}"
 
 
 def report_folder(number: int) -> str:

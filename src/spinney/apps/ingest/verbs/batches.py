@@ -15,7 +15,7 @@ from pydantic import Field
 from spinney.apps.ingest import report as report_forms
 from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.batches import held_batches
-from spinney.apps.ingest.batches.batch_reports import BatchReports, report_folder
+from spinney.apps.ingest.batches.batch_reports import BatchReports, report_folder, reported_key
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
@@ -263,7 +263,7 @@ def _report_as_of_now(service: Service, batch: Batch) -> report_forms.Report:
         raise Refused(
             f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' shows why"
         )
-    data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
+    data.pop(reported_key(batch.reports + 1), None)  # the time of a report that is being made
     was_refused = batch.job.state is State.FAILED and batch.job.stage == READING
     reports = BatchReports(
         job_id=batch.job.id,
