@@ -81,8 +81,9 @@ class MerrittConsumer:
         self._marks = Marks(self.client, self.node)
         self._owned = Ownership(self.client, self.queue, self._marks, self.name, self.settings.states)
         self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
-        # In which there may be jobs to take; and batches to read or to report, and requests for access.
+        # The lists of jobs to take.
         self._job_lists = WatchedLists(self.client, self.settings.poll)
+        # The lists of batches, of their jobs, and of requests for access.
         self._batch_lists = WatchedLists(self.client, self.settings.poll)
 
     @property
@@ -337,8 +338,9 @@ class MerrittConsumer:
         """Yield what Merritt's operators and services want of our jobs: another priority, the end of a job that has
         failed, is held or was deleted there, or the release of one whose step by others has passed.
 
-        All heads are read in one round. A release is yielded once the job is locked again. A priority counts as known
-        here once the next wish is asked for; where the store is away before that, it is yielded again.
+        All heads are read in one round. A release is yielded once the job is locked again. A priority is recorded as
+        known only when the caller takes the next wish: where Spinney's store is away before that, the next call yields
+        the wish again.
         """
         with self._reached():
             ids = self._owned.ids()

@@ -12,21 +12,24 @@ from kazoo.exceptions import NoNodeError
 
 @dataclass
 class WatchedLists:
-    """Nodes whose children are lists, with watches of ZooKeeper, which fire in another thread."""
+    """Decides when a group of lists is to be read again. Each list is the children of a node in ZooKeeper; its watch
+    fires in another thread."""
 
     client: KazooClient
     poll_s: float
-    """After so many seconds they are read without a watch, too, since watches may be lost with a session."""
+    """After so many seconds the lists are read even if no watch has fired, since watches may be lost with a
+    session."""
     _changed: Event = field(default_factory=Event, init=False)
     _read_s: float = field(default=-1e9, init=False)
-    """When they were last read, in monotonic seconds."""
+    """When the lists were last read, in monotonic seconds."""
 
     def note_change(self, *_: object) -> None:
         """Have the lists read in the next round; also called by watches."""
         self._changed.set()
 
     def is_due(self) -> bool:
-        """Return whether the lists are to be read now; the next call returns that they are not, unless one changes."""
+        """Return whether the lists are to be read now. A caller that gets True must read them: the next call returns
+        False, unless a list has changed meanwhile or ``poll_s`` has passed."""
         now_s = time.monotonic()
         if not self._changed.is_set() and now_s - self._read_s < self.poll_s:
             return False
