@@ -136,14 +136,14 @@ class _SessionFiles(NamedTuple):
 
     session: int
     first: float
-    """When the first was begun, and as ``last`` the last one, by whatever clock."""
+    """When the first file was begun; ``last``: the last file. The receiver's clock may have been wrong."""
     last: float
     files: int
     pulses: int
     damaged: int
     first_right: float | None
-    """When the first was begun whose clock was set, and as ``last_right`` the last whose clock was not ahead; None
-    without one."""
+    """When the first file was begun whose clock was set and not ahead; ``last_right``: the last one not ahead. None
+    without such a file."""
     last_right: float | None
 
 
@@ -154,14 +154,14 @@ class _SessionHits(NamedTuple):
     hits: int
     last: float
     first_right: float | None
-    """The first one that came after its clock was set; None without one."""
+    """The time of the first hit after the receiver's clock was set; None without one."""
 
 
 _NO_HITS = _SessionHits(0, 0, float("-inf"), None)
 
 
 def _known(*times: float | None) -> list[float]:
-    """Return the times that there are."""
+    """Return the times that are not None."""
     return [time for time in times if time is not None]
 
 
