@@ -1,4 +1,4 @@
-"""Estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
+"""This package estimates the sizes of payload URLs, and downloads them into a folder, whole and checked.
 
     estimate(urls, rules)              HEAD on every URL, many at once
     fetch_all(files, folder, rules)    GET, several at once, resumed after a break

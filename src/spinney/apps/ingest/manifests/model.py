@@ -170,7 +170,7 @@ class Parsed(NamedTuple):
     rows: Iterator[Row]
     """Read lazily."""
     unit: Unit
-    """What the lines of the rows count."""
+    """What ``Row.line`` counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

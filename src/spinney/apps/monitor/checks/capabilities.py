@@ -3,7 +3,8 @@
 A server may answer an error with the status 200; a document whose root is an exception report is an error here (OGC
 Web Services Common 06-121r9, 8.4, and the ``ServiceExceptionReport`` of WMS).
 
-The checks ``content`` and ``gdal`` use ``capabilities_uri`` and what reads documents as well."""
+The checks ``content`` and ``gdal`` use the functions of this module that make URIs and read documents, and the harvest
+of a catalogue uses ``text_of``."""
 
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from xml.etree import ElementTree
