@@ -120,6 +120,20 @@ def test_a_mended_stage_passes_with_the_results_of_earlier_stages(
     assert "is not empty" in shell.refused(2, "debug", failed, "handlers:app", "--keep", str(kept))
 
 
+def test_output_that_is_not_copied_needs_no_room(
+    shell: Shell, failed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MENDED", "1")
+    output = path(shell.folder / "spinney.folders", int(failed)) / ".spinney" / "much.stdout"
+    output.parent.mkdir(exist_ok=True)
+    output.touch()
+    os.truncate(output, 1 << 43)
+
+    shell.ok("debug", failed, "handlers:app", "--keep", str(tmp_path / "copies"))
+
+    output.unlink()
+
+
 def test_folders_that_do_not_fit_on_the_disk_are_not_copied(
     shell: Shell, failed: str, tmp_path: Path
 ) -> None:

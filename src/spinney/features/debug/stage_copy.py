@@ -142,8 +142,10 @@ def _children(store: Store, job_id: int) -> Iterator[Child]:
 
 
 def _file_sizes(folder: Path) -> Iterator[int]:
-    """Yield the lengths of the plain files below a folder, without those that vanish meanwhile."""
-    for directory, _, names in os.walk(folder):
+    """Yield the lengths of the plain files that a copy of a job's folder has, without those that vanish meanwhile."""
+    for directory, subfolders, names in os.walk(folder):
+        if Path(directory) == folder and OWN in subfolders:
+            subfolders.remove(OWN)
         for name in names:
             with suppress(FileNotFoundError):
                 status = (Path(directory) / name).lstat()
