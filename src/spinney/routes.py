@@ -23,10 +23,10 @@ from fastapi import APIRouter
 from spinney.commands.csv_lines import harmless as csv_text
 from spinney.web.api import json_routes
 from spinney.web.api.request_types import REPLAYED, IdempotencyKey, replayed
-from spinney.web.bodies import LargeBody
 from spinney.web.files.multipart import MULTIPART as FORM
 from spinney.web.files.responses import BINARY, attachment
 from spinney.web.files.single_file_form import SingleFileForm
+from spinney.web.long_requests.bodies import LargeBody
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

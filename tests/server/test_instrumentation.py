@@ -23,9 +23,9 @@ from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.tracing import current
-from spinney.web.counters import ServerCounters
 from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings
+from spinney.web.telemetry.counters import ServerCounters
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

@@ -13,8 +13,8 @@ from starlette.types import Message
 from server.conftest import World
 from spinney.server import request_guard
 from spinney.web.api.json_routes import ApiRoute
-from spinney.web.bodies import LargeBody
-from spinney.web.quotas import Quotas
+from spinney.web.long_requests.bodies import LargeBody
+from spinney.web.long_requests.quotas import Quotas
 from spinney.web.settings import ServerSettings
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]

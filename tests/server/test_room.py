@@ -23,8 +23,8 @@ from spinney.server.application import Parts, make
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
 from spinney.web.files.responses import LONG_BYTES
+from spinney.web.long_requests.quotas import Quota, Quotas
 from spinney.web.problems import TooMany
-from spinney.web.quotas import Quota, Quotas
 from spinney.web.settings import ServerSettings
 
 from .conftest import Askers, store_at

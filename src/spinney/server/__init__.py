@@ -19,8 +19,8 @@ A server has no state of its own: whatever it shows is read from the store, and 
 any instruction, and none needs the application's code: parameters are checked against the types that nodes registered.
 
 The layers that a request passes, outermost first: ``http_server`` and ``connections`` accept it ·
-``spinney.web.instrumentation`` measures it, whatever becomes of it · ``request_guard`` refuses a foreign Host and
-bounds the body and its time · ``head_requests`` · ``spinney.web.identity`` authenticates the caller · a route of a
+``spinney.web.telemetry.instrumentation`` measures it, whatever becomes of it · ``request_guard`` refuses a foreign Host
+and bounds the body and its time · ``head_requests`` · ``spinney.web.identity`` authenticates the caller · a route of a
 feature calls ``control`` · ``spinney.web.request_context`` runs that call in a thread that has a store of its own
 (``store_pool``) · ``spinney.web.problems`` turns a refusal into an answer, and ``refusal_log`` records it.
 

@@ -22,13 +22,14 @@ from spinney.server.maintenance import ServerMaintenance
 from spinney.store.parts import Store
 from spinney.version import VERSION
 from spinney.wakeup import wake_all
-from spinney.web import instrumentation, problems, refusal_log
-from spinney.web.counters import ServerCounters
+from spinney.web import problems, refusal_log
 from spinney.web.events import routes as events
-from spinney.web.quotas import Quotas
+from spinney.web.long_requests.quotas import Quotas
 from spinney.web.request_context import LOOKS, REFRESH_S, Authenticator, now_us
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
+from spinney.web.telemetry import instrumentation
+from spinney.web.telemetry.counters import ServerCounters
 
 
 @dataclass(frozen=True, kw_only=True)

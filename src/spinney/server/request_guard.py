@@ -17,10 +17,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.server.connections import CLOSE
-from spinney.web.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused
-from spinney.web.long_responses import ResponseAborted
+from spinney.web.long_requests.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused
+from spinney.web.long_requests.long_responses import ResponseAborted
+from spinney.web.long_requests.quotas import QUOTA_STACK, Quotas
 from spinney.web.problems import of_error, of_status
-from spinney.web.quotas import QUOTA_STACK, Quotas
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger(__name__)

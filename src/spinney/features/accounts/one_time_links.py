@@ -13,8 +13,8 @@ from spinney.features.accounts import sign_in_forms
 from spinney.features.accounts.sign_in_page import PAGE as SIGN_IN_PAGE
 from spinney.model.errors import BadLogin, SpinneyError, UsageError
 from spinney.model.rights.accounts import Link
-from spinney.web.bodies import SmallBody
 from spinney.web.identity.cookies import LINK_COOKIE
+from spinney.web.long_requests.bodies import SmallBody
 
 router = APIRouter(include_in_schema=False)
 WELCOME = "/welcome"

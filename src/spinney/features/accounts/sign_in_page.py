@@ -13,9 +13,9 @@ from starlette.responses import RedirectResponse, Response
 
 from spinney.features.accounts import sign_in_forms
 from spinney.model.errors import BadLogin, SpinneyError
-from spinney.web.bodies import SmallBody
 from spinney.web.identity.cookies import OIDC_COOKIE
 from spinney.web.identity.oidc import PendingAuthorization
+from spinney.web.long_requests.bodies import SmallBody
 from spinney.web.pages.error_pages import SIGN_IN
 from spinney.web.pages.forms import base_url
 from spinney.web.request_context import SESSION_COOKIE, MaybeAuthenticated

@@ -21,13 +21,13 @@ from spinney.model.jobs import Attempt
 from spinney.schemas import File, UploadedFile
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import Fence, JobId
-from spinney.web.bodies import LargeBody
 from spinney.web.files import spool
 from spinney.web.files.content import Content
 from spinney.web.files.responses import BINARY, TEXT, answer
-from spinney.web.long_responses import or_end_with_reason, permission
+from spinney.web.long_requests.bodies import LargeBody
+from spinney.web.long_requests.long_responses import or_end_with_reason, permission
+from spinney.web.long_requests.quotas import acquire_quota
 from spinney.web.problems import documented
-from spinney.web.quotas import acquire_quota
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = routes("files")

@@ -21,8 +21,8 @@ from spinney.model.errors import UsageError
 from spinney.model.settings.inboxes import Upload
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import RequestModel
-from spinney.web.bodies import LargeBody
 from spinney.web.files.responses import BINARY
+from spinney.web.long_requests.bodies import LargeBody
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

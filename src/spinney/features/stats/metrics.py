@@ -19,10 +19,10 @@ from spinney.model.bridges import BridgeStatus
 from spinney.model.errors import Forbidden
 from spinney.model.operators.stats import NodeStats, QueueStats, StageStats, Stats
 from spinney.service.queries import STATS_WINDOW_S
-from spinney.web.instrumentation import Requests
 from spinney.web.problems import Unidentified
 from spinney.web.request_context import MaybeAuthenticated
 from spinney.web.store_pool import StorePool
+from spinney.web.telemetry.instrumentation import Requests
 
 router = APIRouter(tags=["metrics"])
 

@@ -22,8 +22,8 @@ from spinney.store.contract import SubmitResult
 from spinney.web.api.command_routes import request_model, set_fields
 from spinney.web.api.json_routes import LINE_SCHEMA, read_long, require_flat, respond, routes
 from spinney.web.api.request_types import REPLAYED, IdempotencyKey, replayed
-from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
+from spinney.web.long_requests.bodies import raise_bound
 from spinney.web.media_types import JSON, NDJSON
 from spinney.web.problems import documented, sentence
 from spinney.web.request_context import Authenticated, RequestContext

@@ -34,9 +34,9 @@ from spinney.model.values.counts import counted
 from spinney.model.values.hints import did_you_mean
 from spinney.service.submit_rights import require_type
 from spinney.store.contract import SubmissionKey, SubmitResult
-from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.identity.forms import HEADER
+from spinney.web.long_requests.bodies import raise_bound
 from spinney.web.media_types import wants_part
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.page_responses import page, part, redirect

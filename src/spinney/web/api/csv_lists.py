@@ -16,7 +16,7 @@ from spinney.commands import Command, csv_lines
 from spinney.commands.csv_lines import CSV
 from spinney.model.errors import UsageError
 from spinney.model.values.lists import All
-from spinney.web.long_responses import or_abort
+from spinney.web.long_requests.long_responses import or_abort
 from spinney.web.media_types import JSON, preferred
 from spinney.web.request_context import RequestContext
 

@@ -13,8 +13,8 @@ from spinney.web.events.feed import Feed
 from spinney.web.events.history import History
 from spinney.web.events.streaming import Stream
 from spinney.web.events.topics import TOPICS_MAX, topic
+from spinney.web.long_requests.quotas import acquire_quota, quota_stack
 from spinney.web.media_types import EVENT_STREAM
-from spinney.web.quotas import acquire_quota, quota_stack
 from spinney.web.request_context import Authenticated
 
 api = routes("events")

@@ -15,9 +15,9 @@ from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
 from spinney.web.files.content import Content, pieces_of
-from spinney.web.long_responses import or_abort, permission, permission_for, while_allowed
+from spinney.web.long_requests.long_responses import or_abort, permission, permission_for, while_allowed
+from spinney.web.long_requests.quotas import acquire_quota
 from spinney.web.problems import of_status
-from spinney.web.quotas import acquire_quota
 from spinney.web.request_context import RequestContext
 
 BINARY = "application/octet-stream"

@@ -15,7 +15,6 @@ from spinney.model.rights.accounts import Device, Link, Session, user_name
 from spinney.model.rights.actor import Actor
 from spinney.service.refusal_log import RefusalLog
 from spinney.service.sign_in import ClientInfo, SignIn
-from spinney.web.counters import ServerCounters
 from spinney.web.identity import forms
 from spinney.web.identity.authenticator import StoreAuthenticator
 from spinney.web.identity.oidc import OidcUser, PendingAuthorization, Provider, provider
@@ -23,6 +22,7 @@ from spinney.web.problems import TooMany
 from spinney.web.refusal_log import audit_denied_access
 from spinney.web.request_context import RequestContext
 from spinney.web.settings import Oidc, ServerSettings
+from spinney.web.telemetry.counters import ServerCounters
 
 AT_ONCE = 2
 """How many passwords are verified at the same time: each takes 50 ms of a processor and 64 MiB."""

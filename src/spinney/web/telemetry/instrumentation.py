@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinney.tracing import current, traceparents
 from spinney.web.media_types import EVENT_STREAM
-from spinney.web.request_spans import Span, Spans
 from spinney.web.settings import ServerSettings
+from spinney.web.telemetry.request_spans import Span, Spans
 
 log = logging.getLogger("spinney.server.requests")
 
@@ -46,7 +46,7 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
     its packages are missing."""
     spans: Spans = _handed_on
     if settings.otlp is not None:
-        from spinney.web.tracing import Tracing
+        from spinney.web.telemetry.tracing import Tracing
 
         tracing = Tracing(settings.otlp)
         app.state.beside.append(tracing)

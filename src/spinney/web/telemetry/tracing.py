@@ -15,7 +15,7 @@ from opentelemetry import propagate, trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from spinney.tracing import current
-from spinney.web.request_spans import Span
+from spinney.web.telemetry.request_spans import Span
 
 
 class Tracing:
