@@ -21,7 +21,7 @@ from spinney.model.settings.schedules import Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.reports.settings import MailSettings, WebhookSettings
 from spinney.service.canary import Canary
-from spinney.terminal.arguments import length as option
+from spinney.terminal.options.arguments import length as option
 from spinney.web.settings import read
 
 SENTENCE = "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m"

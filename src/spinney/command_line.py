@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from spinney.features.files.job_files import files_of as files_of
     from spinney.features.submission.wait_cli import wait_for as wait_for
     from spinney.terminal import completion as completion
-    from spinney.terminal import display as display
     from spinney.terminal import endpoint as endpoint
-    from spinney.terminal.arguments import ByOption as ByOption
-    from spinney.terminal.arguments import JsonOption as JsonOption
-    from spinney.terminal.arguments import StoreOption as StoreOption
     from spinney.terminal.commands import Shown as Shown
     from spinney.terminal.commands import add_command as add_command
     from spinney.terminal.commands import command as command
@@ -30,7 +26,11 @@ if TYPE_CHECKING:
     from spinney.terminal.connection import use_store as use_store
     from spinney.terminal.exit_codes import Exit as Exit
     from spinney.terminal.for_each import for_each as for_each
-    from spinney.terminal.model_options import with_fields as with_fields
+    from spinney.terminal.options.arguments import ByOption as ByOption
+    from spinney.terminal.options.arguments import JsonOption as JsonOption
+    from spinney.terminal.options.arguments import StoreOption as StoreOption
+    from spinney.terminal.options.model_options import with_fields as with_fields
+    from spinney.terminal.output import display as display
     from spinney.terminal.patience import PatientPerformer as PatientPerformer
 else:
     __all__, __getattr__, __dir__ = on_demand(
@@ -41,13 +41,14 @@ else:
             "spinney.commands": "Performs",
             "spinney.features.files.job_files": "files_of",
             "spinney.features.submission.wait_cli": "wait_for",
-            "spinney.terminal": "completion display endpoint",
-            "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
+            "spinney.terminal": "completion endpoint",
             "spinney.terminal.commands": "Shown add_command command list_command steps",
             "spinney.terminal.connection": "open_client open_control resolve_settings use_store",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
-            "spinney.terminal.model_options": "with_fields",
+            "spinney.terminal.options.arguments": "ByOption JsonOption StoreOption",
+            "spinney.terminal.options.model_options": "with_fields",
+            "spinney.terminal.output": "display",
             "spinney.terminal.patience": "PatientPerformer",
         },
     )

@@ -8,7 +8,7 @@ from enum import Enum
 
 import pytest
 
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 
 class Colour(Enum):

@@ -11,7 +11,7 @@ from own_commands import own_commands
 from spinney.model import errors
 from spinney.terminal.command_index import HEADINGS
 from spinney.terminal.exit_codes import Exit
-from spinney.terminal.filters import FilterOptions
+from spinney.terminal.options.filters import FilterOptions
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 EVERYWHERE = {"--help", "--store", "--by", "--reason"}

@@ -17,7 +17,7 @@ from spinney.folders.folders import path
 from spinney.model.errors import Refused
 from spinney.model.homes import FetchResult
 from spinney.store.sql import open_store
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 from .shell import Shell, furnish
 from .terminal import Terminal

@@ -13,8 +13,8 @@ from spinney.commands.fields import BoundedNumber, Reason
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.service.service import Service
 from spinney.terminal import commands
-from spinney.terminal.arguments import JsonOption, argument, option
 from spinney.terminal.commands import add_command, command, list_command, steps
+from spinney.terminal.options.arguments import JsonOption, argument, option
 
 
 @dataclass(frozen=True)

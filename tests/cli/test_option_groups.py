@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from spinney.terminal.option_groups import given_options, with_option_groups
+from spinney.terminal.options.option_groups import given_options, with_option_groups
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from spinney.model.jobs import NodeInfo
 from spinney.store.sql import open_store
-from spinney.terminal import progress_line
+from spinney.terminal.output import progress_line
 
 from .shell import Shell
 

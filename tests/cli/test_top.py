@@ -194,7 +194,7 @@ def test_however_it_ends_the_terminal_is_as_it_was(
 
 def test_an_error_gives_the_terminal_back_first(tmp_path: Path) -> None:
     broken = (
-        "from spinney.terminal.screen import Screen\n"
+        "from spinney.terminal.output.screen import Screen\n"
         "with Screen() as screen:\n"
         "    screen.draw('here')\n"
         "    screen.wait(60)\n"

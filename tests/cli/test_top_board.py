@@ -14,7 +14,7 @@ from spinney.model.jobs import Job
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.stats import QueueStats, Stats
 from spinney.model.states import State
-from spinney.terminal.screen import Keys
+from spinney.terminal.output.screen import Keys
 
 
 def queue(name: str, **figures: int) -> QueueStats:

@@ -15,9 +15,9 @@ from typer.main import get_command, get_group
 
 from spinney.cli import shells
 from spinney.terminal import applications, endpoint
-from spinney.terminal.arguments import VersionOption, option
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS, SUMMARIES
-from spinney.terminal.display import safe
+from spinney.terminal.options.arguments import VersionOption, option
+from spinney.terminal.output.display import safe
 
 _BORDER = 6
 """How many columns a line of help needs beside the command's name and its summary."""

@@ -187,7 +187,7 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from spinney.terminal.display import safe
+    from spinney.terminal.output.display import safe
 
     _say(f"spinney: {safe(' '.join(sentence.split()))}")
     return code

@@ -27,8 +27,8 @@ from spinney.commands.job_queries import ShowJob
 from spinney.model.errors import NoSuch, StoreUnavailable, UsageError
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
-from spinney.terminal import display
 from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
+from spinney.terminal.output import display
 
 T = TypeVar("T")
 

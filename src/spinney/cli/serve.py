@@ -29,8 +29,8 @@ from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.values.networks import is_loopback
 from spinney.terminal import completion
-from spinney.terminal.arguments import SlotsOption, StoreOption, option
 from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
+from spinney.terminal.options.arguments import SlotsOption, StoreOption, option
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -17,10 +17,11 @@ from spinney.config import FILE, Settings
 from spinney.model.errors import StoreMissing, StoreUnusable, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.values.store_urls import without_password
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
+from spinney.terminal import completion
 from spinney.terminal.connection import open_local_store, resolve_settings
-from spinney.terminal.option_groups import given_options, with_option_groups
+from spinney.terminal.options.arguments import JsonOption, SlotsOption, StoreOption, length, option
+from spinney.terminal.options.option_groups import given_options, with_option_groups
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.store.parts import Store

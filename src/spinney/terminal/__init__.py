@@ -3,17 +3,12 @@
 ``connection``     opens the store or the server that a command works on
 ``endpoint``       decides which of the two is meant, and where the token is
 ``patience``       waits for a store that stops answering for a while
-``arguments``      arguments and options that commands share
-``filters``        the options that select jobs
-``option_groups``  options declared once as a dataclass, for several commands
+``options``        arguments and options that commands share
 ``commands``       commands made from command classes: all but how their answers look
-``model_options``  options declared once as a model of pydantic, for a command and a route
 ``command_index``  which commands there are, and which module has each
 ``applications``   commands that installed packages bring
 ``completion``     the names that a shell offers for an argument
-``display``        tables, JSON, CSV and job output on stdout
-``screen``         the whole terminal, taken and given back, and the keys
-``progress_line``  a line of progress on stderr
+``output``         tables, JSON and lines on stdout, progress, and the whole terminal
 ``confirmation``   the question before what cannot be undone
 ``for_each``       one command for several things
 ``interrupts``     Ctrl-C at any moment
@@ -27,7 +22,7 @@ where a server is named. Through a server the user is known by the token, so ``-
 
 A line passes these modules in this order: ``interrupts`` takes SIGINT over, ``command_index`` names the
 module to load, Typer reads the options, ``endpoint.choose`` decides between store and server, the command
-opens one of them and shows the answer by ``display``. An error is raised as a ``SpinneyError`` and never
+opens one of them and shows the answer by ``output.display``. An error is raised as a ``SpinneyError`` and never
 printed here; ``spinney.cli.main`` makes the sentence and the exit code of it.
 
 Modules here load as little as possible, because each command waits for them: imports for one kind of command are inside

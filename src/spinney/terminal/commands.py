@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 import typer
 from pydantic import BaseModel
 
-from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands, perform
-from spinney.terminal.model_options import with_fields
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.options.model_options import with_fields
+from spinney.terminal.options.option_groups import with_option_groups
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands import Command, Returns

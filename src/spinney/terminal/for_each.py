@@ -6,8 +6,8 @@ from typing import TypeVar
 import typer
 
 from spinney.model.errors import NoSuchJob, Refused
-from spinney.terminal import display
 from spinney.terminal.exit_codes import Exit
+from spinney.terminal.output import display
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from spinney.model.errors import StoreUnavailable
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands import Performs, Returns

@@ -32,8 +32,11 @@ from spinney.model.access import Rights
 from spinney.model.errors import UsageError
 from spinney.model.rights.accounts import Token, User
 from spinney.model.values import durations
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import (
+from spinney.terminal import completion
+from spinney.terminal.commands import Shown, command, list_command, steps
+from spinney.terminal.confirmation import require_yes
+from spinney.terminal.connection import now_us, open_commands, perform
+from spinney.terminal.options.arguments import (
     ByOption,
     ReasonOption,
     StoreOption,
@@ -42,10 +45,8 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.commands import Shown, command, list_command, steps
-from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import now_us, open_commands, perform
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.option_groups import with_option_groups
+from spinney.terminal.output import display
 
 USER = argument("NAME", complete=completion.users)
 NoPasswordOption = Annotated[

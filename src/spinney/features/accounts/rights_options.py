@@ -7,7 +7,7 @@ from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.values.texts import whole_number
 from spinney.terminal import completion
-from spinney.terminal.arguments import option
+from spinney.terminal.options.arguments import option
 
 ANY = "*"
 """The value of an option that removes a limit: without limits everything is allowed."""

@@ -30,11 +30,18 @@ from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.operators.audits import AuditCall, AuditEntry, details, in_words
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
-from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption, argument, command_group, option
 from spinney.terminal.commands import Shown, command, steps
 from spinney.terminal.connection import open_commands
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.arguments import (
+    SEQ_MAX,
+    JsonOption,
+    StoreOption,
+    argument,
+    command_group,
+    option,
+)
+from spinney.terminal.options.option_groups import with_option_groups
+from spinney.terminal.output import display
 
 
 @dataclass(frozen=True, kw_only=True)

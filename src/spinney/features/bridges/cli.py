@@ -6,10 +6,17 @@ import typer
 
 from spinney.features.bridges.commands import ForgetBridge, ListBridges
 from spinney.model.errors import UsageError
-from spinney.terminal import display
 from spinney.terminal.applications import installed_commands
-from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, argument, command_group, option
 from spinney.terminal.connection import open_commands
+from spinney.terminal.options.arguments import (
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    argument,
+    command_group,
+    option,
+)
+from spinney.terminal.output import display
 
 app = typer.Typer()
 group = command_group(app, "bridge")

@@ -21,11 +21,11 @@ from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.model.values.times import from_us
-from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.exit_codes import Exit
-from spinney.terminal.filters import FilterOptions
+from spinney.terminal.options.arguments import ByOption, JsonOption, ReasonOption, StoreOption
+from spinney.terminal.options.filters import FilterOptions
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands import Performs

@@ -4,8 +4,8 @@ import typer
 
 from spinney.features.collections.commands import RelabelJob, Relabelled
 from spinney.terminal import completion
-from spinney.terminal.arguments import argument
 from spinney.terminal.commands import command
+from spinney.terminal.options.arguments import argument
 
 app = typer.Typer()
 

@@ -8,10 +8,10 @@ import typer
 from spinney.folders.folders import check_token
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.values.store_urls import without_password
-from spinney.terminal import display
-from spinney.terminal.arguments import JsonOption, argument, command_group
 from spinney.terminal.connection import open_local_store, resolve_settings
-from spinney.terminal.progress_line import ProgressLine
+from spinney.terminal.options.arguments import JsonOption, argument, command_group
+from spinney.terminal.output import display
+from spinney.terminal.output.progress_line import ProgressLine
 
 SHOWN_DIGITS = 16
 """How many digits of a table's digest are printed; ``--json`` has all."""

@@ -11,10 +11,10 @@ import typer
 
 from spinney.model.errors import Refused, UsageError
 from spinney.terminal import completion
-from spinney.terminal.arguments import JobArgument, StoreOption, argument, option
 from spinney.terminal.connection import open_local_store, resolve_settings
-from spinney.terminal.display import safe
 from spinney.terminal.exit_codes import Exit
+from spinney.terminal.options.arguments import JobArgument, StoreOption, argument, option
+from spinney.terminal.output.display import safe
 
 if TYPE_CHECKING:
     from spinney.features.debug.stage_copy import StageCopy

@@ -18,10 +18,11 @@ from spinney.features.doctor.commands import Examination, ExamineStore, ListRule
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.values.counts import counted
-from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption, option
+from spinney.terminal import completion, endpoint
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings
+from spinney.terminal.options.arguments import ByOption, JsonOption, StoreOption, option
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.control import Control

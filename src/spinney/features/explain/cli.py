@@ -4,10 +4,10 @@ import typer
 
 from spinney.features.explain.commands import ExplainJob
 from spinney.features.explain.explanation import Explanation
-from spinney.terminal import display
-from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
+from spinney.terminal.options.arguments import JobsArgument, JsonOption, StoreOption
+from spinney.terminal.output import display
 
 app = typer.Typer()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Job
 from spinney.model.states import State
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands import Performs

@@ -7,9 +7,10 @@ import typer
 from spinney.features.failures.commands import ListFailures
 from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.values.counts import counted
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, option
+from spinney.terminal import completion
 from spinney.terminal.commands import command
+from spinney.terminal.options.arguments import JsonOption, option
+from spinney.terminal.output import display
 
 SHOWN_DIGITS = 8
 """How many digits of a fingerprint are shown; more where two of the shown ones begin alike."""

@@ -7,9 +7,9 @@ import typer
 
 from spinney.features.files.job_files import files_of
 from spinney.model.homes import DirectoryEntry
-from spinney.terminal import display
-from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
+from spinney.terminal.options.arguments import JobArgument, JsonOption, RawOption, StoreOption, argument
+from spinney.terminal.output import display
 
 app = typer.Typer()
 

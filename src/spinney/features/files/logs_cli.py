@@ -20,9 +20,9 @@ from spinney.model.attempts import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
-from spinney.terminal.arguments import JobArgument, RawOption, StoreOption, option
 from spinney.terminal.connection import open_commands
-from spinney.terminal.display import Content, safe
+from spinney.terminal.options.arguments import JobArgument, RawOption, StoreOption, option
+from spinney.terminal.output.display import Content, safe
 from spinney.terminal.patience import PatientPerformer
 
 app = typer.Typer()

@@ -32,12 +32,13 @@ from spinney.model.settings.holds import Hold, HoldPreview, Scope, scope_text
 from spinney.model.values.counts import counted
 from spinney.model.values.times import parse_time
 from spinney.schemas import BulkProgress
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, SomeJobsArgument, option
+from spinney.terminal import completion
 from spinney.terminal.commands import Items, command
 from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.for_each import for_each
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.arguments import JsonOption, SomeJobsArgument, option
+from spinney.terminal.options.option_groups import with_option_groups
+from spinney.terminal.output import display
 
 
 @dataclass(frozen=True, kw_only=True)

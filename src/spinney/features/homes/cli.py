@@ -13,8 +13,11 @@ from spinney.commands import Performs
 from spinney.features.homes.commands import COUNTED, ListHomes, RehomeJob, ReleaseHome
 from spinney.model.errors import UsageError
 from spinney.model.values.counts import counted
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import (
+from spinney.terminal import completion
+from spinney.terminal.confirmation import require_yes
+from spinney.terminal.connection import open_commands
+from spinney.terminal.for_each import for_each
+from spinney.terminal.options.arguments import (
     ByOption,
     JsonOption,
     ReasonOption,
@@ -23,9 +26,7 @@ from spinney.terminal.arguments import (
     YesOption,
     option,
 )
-from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import open_commands
-from spinney.terminal.for_each import for_each
+from spinney.terminal.output import display
 
 app = typer.Typer()
 

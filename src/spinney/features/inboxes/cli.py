@@ -25,8 +25,10 @@ from spinney.features.inboxes.commands import (
 from spinney.features.submission.cli import TemplateOptions
 from spinney.model.settings.inboxes import REST_MOST_S, Inbox
 from spinney.model.values import durations
-from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import (
+from spinney.terminal import completion, endpoint
+from spinney.terminal.commands import Shown, command, list_command, steps
+from spinney.terminal.connection import open_client, open_control, resolve_settings
+from spinney.terminal.options.arguments import (
     ByOption,
     JsonOption,
     StoreOption,
@@ -35,8 +37,7 @@ from spinney.terminal.arguments import (
     length,
     option,
 )
-from spinney.terminal.commands import Shown, command, list_command, steps
-from spinney.terminal.connection import open_client, open_control, resolve_settings
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.model.settings.inboxes import Upload

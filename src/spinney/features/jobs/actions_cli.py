@@ -17,8 +17,8 @@ from spinney.model.errors import UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
-from spinney.terminal.arguments import SomeJobsArgument, option
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.arguments import SomeJobsArgument, option
+from spinney.terminal.options.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.features.bulk.commands import CanaryFields

@@ -14,11 +14,18 @@ from spinney.features.explain.obstacle_messages import obstacle_messages
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.model.values.products import products_of, summaries_of, without_entries
-from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, CsvOption, JobArgument, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
-from spinney.terminal.filters import FilterOptions
-from spinney.terminal.option_groups import with_option_groups
+from spinney.terminal.options.arguments import (
+    SEQ_MAX,
+    CsvOption,
+    JobArgument,
+    JsonOption,
+    StoreOption,
+    option,
+)
+from spinney.terminal.options.filters import FilterOptions
+from spinney.terminal.options.option_groups import with_option_groups
+from spinney.terminal.output import display
 
 _SHOWN = 50
 """How many jobs ``list`` shows by default."""

@@ -18,11 +18,12 @@ from spinney.model.errors import UsageError
 from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRules
 from spinney.model.values import names
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, YesOption, argument, option
+from spinney.terminal import completion
 from spinney.terminal.commands import Shown, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands
+from spinney.terminal.options.arguments import JsonOption, StoreOption, YesOption, argument, option
+from spinney.terminal.output import display
 
 _PAGE = 1_000
 """How many locks one query reads."""

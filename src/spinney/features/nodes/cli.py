@@ -17,9 +17,10 @@ from spinney.model.fleet import SLOTS_MAX, NodeStatus
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.model.values.texts import whole_number
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, argument
+from spinney.terminal import completion
 from spinney.terminal.commands import list_command, steps
+from spinney.terminal.options.arguments import JsonOption, argument
+from spinney.terminal.output import display
 
 DEFAULT = "default"
 """The word for the number of slots with which a node was started."""

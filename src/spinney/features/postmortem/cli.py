@@ -14,9 +14,9 @@ from spinney.commands.job_queries import ListAttempts
 from spinney.features.files.job_files import files_of
 from spinney.features.postmortem import kept_frames
 from spinney.features.postmortem.shell import PostmortemShell, where_lines
-from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption, option
 from spinney.terminal.connection import open_commands
-from spinney.terminal.display import safe
+from spinney.terminal.options.arguments import JobArgument, JsonOption, StoreOption, option
+from spinney.terminal.output.display import safe
 
 app = typer.Typer()
 

@@ -16,7 +16,7 @@ from typing import IO
 from spinney.model.errors import UsageError
 from spinney.postmortem import value_paths
 from spinney.postmortem.documents import Described, ExceptionView, FrameView, left_out, parts, summary
-from spinney.terminal.display import safe
+from spinney.terminal.output.display import safe
 
 _LEVELS = 2
 """How many levels of parts ``p`` prints."""

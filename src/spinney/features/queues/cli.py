@@ -18,10 +18,11 @@ from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.model.values.texts import whole_number
-from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import StoreOption, argument, option
+from spinney.terminal import completion, endpoint
 from spinney.terminal.commands import Facts, Shown, list_command, steps
 from spinney.terminal.connection import open_local_store
+from spinney.terminal.options.arguments import StoreOption, argument, option
+from spinney.terminal.output import display
 
 NONE, ANY, DECLARED = "none", "any", "declared"
 """Words that options take instead of a value: no limit or type, no pins and bars, what the application

@@ -20,10 +20,11 @@ from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
 from spinney.model.values.counts import counted
-from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
+from spinney.terminal import completion, endpoint
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
-from spinney.terminal.progress_line import ProgressLine
+from spinney.terminal.options.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
+from spinney.terminal.output import display
+from spinney.terminal.output.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from spinney.control import Control

@@ -27,9 +27,10 @@ from spinney.model.settings.schedules import Schedule
 from spinney.model.values import durations
 from spinney.scheduling import recurrence
 from spinney.schemas import CreatedJob
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, argument, command_group, option
+from spinney.terminal import completion
 from spinney.terminal.commands import Shown, command, list_command, steps
+from spinney.terminal.options.arguments import JsonOption, StoreOption, argument, command_group, option
+from spinney.terminal.output import display
 
 COMING = 5
 """How many coming times ``show`` lists."""

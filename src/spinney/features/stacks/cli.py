@@ -11,9 +11,9 @@ from spinney.features.files.job_files import Files, files_of
 from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt
-from spinney.terminal.arguments import JobArgument, StoreOption
 from spinney.terminal.connection import open_commands
-from spinney.terminal.display import safe, safe_lines
+from spinney.terminal.options.arguments import JobArgument, StoreOption
+from spinney.terminal.output.display import safe, safe_lines
 
 PATIENCE_S = 20.0
 """Seconds to wait for an answer; a node needs less than two."""

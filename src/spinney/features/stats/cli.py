@@ -17,9 +17,10 @@ from spinney.commands.job_queries import CountJobs, ListJobs
 from spinney.features.stats.commands import WINDOW_MAX_S, ShowStats
 from spinney.model.operators.stats import Stats
 from spinney.service.queries import STATS_WINDOW_S
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, length, option
+from spinney.terminal import completion
 from spinney.terminal.commands import steps
+from spinney.terminal.options.arguments import JsonOption, length, option
+from spinney.terminal.output import display
 from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:

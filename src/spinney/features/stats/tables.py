@@ -11,7 +11,7 @@ from spinney.model.operators.stats import Percentiles
 from spinney.model.states import State
 from spinney.model.values.counts import counted
 from spinney.model.values.limits import as_text
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from rich.table import Table

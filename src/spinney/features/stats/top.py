@@ -27,12 +27,12 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
 from spinney.schemas import BulkProgress, BulkResult
 from spinney.terminal import endpoint
-from spinney.terminal.arguments import ByOption, StoreOption, length
 from spinney.terminal.connection import now_us, open_client, open_control
+from spinney.terminal.options.arguments import ByOption, StoreOption, length
 
 if TYPE_CHECKING:
     from spinney.store.parts import Store
-    from spinney.terminal.screen import Screen
+    from spinney.terminal.output.screen import Screen
 
 EVERY_S = 1.0
 """The refresh interval in seconds, unless ``--every`` says otherwise."""
@@ -62,7 +62,7 @@ def top(
     store: StoreOption = None,
 ) -> None:
     """Watch a store live, and hold, release, retry or cancel the selected jobs. ? shows the keys."""
-    from spinney.terminal.screen import Screen, require_terminal
+    from spinney.terminal.output.screen import Screen, require_terminal
 
     require_terminal("spinney top", "'spinney stats' prints the same figures")
     opened = (

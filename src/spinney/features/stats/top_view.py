@@ -14,7 +14,7 @@ from spinney.features.stats.top_board import ALLOWED_VERBS, VERBS, Action, Board
 from spinney.model.attempts.failure_groups import Failure
 from spinney.model.jobs import Job
 from spinney.model.operators.bulk_orders import Verb
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

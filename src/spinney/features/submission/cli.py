@@ -22,10 +22,11 @@ from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.hints import unknown
 from spinney.model.values.times import to_us
-from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
+from spinney.terminal import completion, endpoint
 from spinney.terminal.connection import open_commands
-from spinney.terminal.option_groups import given_options, with_option_groups
+from spinney.terminal.options.arguments import InternalOption, StoreOption, argument, option
+from spinney.terminal.options.option_groups import given_options, with_option_groups
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer, Performs

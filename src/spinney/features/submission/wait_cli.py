@@ -19,9 +19,9 @@ import typer
 from spinney.features.explain.obstacle_messages import NO_NODE, obstacle_messages
 from spinney.model.jobs import Job
 from spinney.model.states import LEASED, SETTLED, State
-from spinney.terminal import display
-from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
+from spinney.terminal.options.arguments import JobsArgument, JsonOption, StoreOption
+from spinney.terminal.output import display
 from spinney.terminal.patience import PatientPerformer
 
 if TYPE_CHECKING:

@@ -25,11 +25,19 @@ from spinney.features.webhooks.commands import (
 )
 from spinney.model.errors import UsageError
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, Webhook, private_host, shown
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption, YesOption, argument, command_group, option
+from spinney.terminal import completion
 from spinney.terminal.commands import Facts, Shown, command, list_command, steps
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_local_store
+from spinney.terminal.options.arguments import (
+    JsonOption,
+    StoreOption,
+    YesOption,
+    argument,
+    command_group,
+    option,
+)
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

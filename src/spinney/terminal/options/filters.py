@@ -15,9 +15,9 @@ from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.times import parse_time
 from spinney.terminal import completion
-from spinney.terminal.arguments import option
 from spinney.terminal.connection import now_us
-from spinney.terminal.option_groups import given_options
+from spinney.terminal.options.arguments import option
+from spinney.terminal.options.option_groups import given_options
 
 MESSAGE_MAX = 2_000
 """The longest text, in characters, that a message is searched for; no message of a job is longer."""

@@ -33,7 +33,7 @@ def with_fields(
     The function gets their values in its first parameter, by name; ``without`` names fields that it declares
     itself or has no use for. Values are not validated before the function makes a ``model`` of them.
 
-    ``parts``: typer's parts of fields, by their names (``terminal.arguments.argument`` and ``option``). Any other value
+    ``parts``: typer's parts of fields, by their names (``options.arguments.argument`` and ``option``). Any other value
     is that of the field itself, which then has no option. Raises TypeError for the name of no field.
     """
     unknown = parts.keys() - model.model_fields

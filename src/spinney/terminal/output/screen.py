@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Self
 
 from spinney.model.errors import UsageError
-from spinney.terminal import display
+from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
