@@ -264,7 +264,7 @@ def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
     job_id = work.submit()
 
     def cancel() -> None:
-        from spinney.app import now_us
+        from spinney.model.values.times import now_us
         from spinney.store.sql import open_store
 
         store = open_store(app.settings.store)

@@ -13,8 +13,8 @@ __version__ = VERSION
 # As in ``typing``, which is slow to import: a command handles Ctrl-C only after this module is imported.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from spinney.app import Spinney as Spinney
-    from spinney.app_loader import load_app as load_app
+    from spinney.app.application import Spinney as Spinney
+    from spinney.app.loader import load_app as load_app
     from spinney.define.job import Job as Job
     from spinney.define.params.secrets import Secret as Secret
     from spinney.model.attempts.signals import Defer as Defer
@@ -49,10 +49,10 @@ _HOME_OF = {
     "LockSpec": "spinney.model.types",
     "NotApplicable": "spinney.model.attempts.signals",
     "Secret": "spinney.define.params.secrets",
-    "Spinney": "spinney.app",
+    "Spinney": "spinney.app.application",
     "SpinneyError": "spinney.model.errors",
     "Warn": "spinney.model.attempts.signals",
-    "load_app": "spinney.app_loader",
+    "load_app": "spinney.app.loader",
 }
 __all__ = [*_HOME_OF]
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.app import now_us as now_us
     from spinney.control import Control as Control
     from spinney.features.bulk.service import Bulk as Bulk
     from spinney.features.collections.commands import RelabelJob as RelabelJob
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from spinney.model.operators.bulk_runs import Report as Report
     from spinney.model.settings.holds import Hold as Hold
     from spinney.model.settings.holds import Scope as Scope
+    from spinney.model.values.times import now_us as now_us
     from spinney.service.order_scope import OrderScope as OrderScope
     from spinney.service.queries import Queries as Queries
     from spinney.service.queries import all_jobs as all_jobs
@@ -44,7 +44,6 @@ else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
         {
-            "spinney.app": "now_us",
             "spinney.control": "Control",
             "spinney.features.bulk.service": "Bulk",
             "spinney.features.collections.commands": "RelabelJob",
@@ -58,6 +57,7 @@ else:
             "spinney.model.attempts.failure_groups": "Failure FailureGroups",
             "spinney.model.operators.bulk_orders": "Order Verb",
             "spinney.model.settings.holds": "Hold Scope",
+            "spinney.model.values.times": "now_us",
             "spinney.service.order_scope": "OrderScope",
             "spinney.service.queries": "all_jobs Queries",
             "spinney.service.submit_rights": "authorized",

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from spinney.app import Spinney
+from spinney.app.application import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort, Spawned
 from spinney.define.jobtype import JobType

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from new_store import new_store
-from spinney.app import Spinney
-from spinney.app_loader import load_app
+from spinney.app.application import Spinney
+from spinney.app.loader import load_app
 from spinney.cli import main
 from spinney.folders import folders
 from spinney.store.parts import Store

@@ -10,12 +10,12 @@ from contextlib import closing
 
 import pytest
 
-from spinney.app import now_us
 from spinney.define.params.redaction import REDACT_NOTHING
 from spinney.features.files.job_folder import JobFiles
 from spinney.folders.folders import path
 from spinney.model.errors import Refused
 from spinney.model.homes import FetchResult
+from spinney.model.values.times import now_us
 from spinney.store.sql import open_store
 from spinney.terminal.output import display
 

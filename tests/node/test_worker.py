@@ -554,5 +554,5 @@ async def test_user_code_sees_nothing_of_the_handover(host, worker):
 
 async def test_a_worker_imports_no_database_and_no_command_line(host, worker):
     detail = await host.run(worker, "modules")
-    assert "spinney.app" in json.loads(detail["result"])
+    assert "spinney.app.application" in json.loads(detail["result"])
     assert not {"sqlalchemy", "alembic", "typer", "rich"} & set(json.loads(detail["result"]))

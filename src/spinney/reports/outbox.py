@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, Field
 from pydantic_core import PydanticCustomError
 
-from spinney.app import Spinney
+from spinney.app.application import Spinney
 from spinney.define.job import Job
 from spinney.define.jobtype import JobType
 from spinney.model.settings.webhooks import require_url

@@ -68,7 +68,7 @@ def debug(
     Nothing is recorded: it changes no data, takes no lock and spawns no job in the store. What the stage does by itself
     (requests to other hosts, writes to files elsewhere, its own databases) happens again.
     """
-    from spinney.app_loader import load_app
+    from spinney.app.loader import load_app
     from spinney.define.stage_guard import storeless
     from spinney.features.debug.debuggers import Debugger
     from spinney.features.debug.stage_copy import copy_stage

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinney.app import Spinney
+from spinney.app.application import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort
 from spinney.define.params.values import to_text

@@ -98,7 +98,7 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
     until the end; None when the application cannot be loaded, or leaves too few files to be opened."""
     try:
         # Imported here, so that its errors are reported like those of the application.
-        from spinney.app_loader import load_app
+        from spinney.app.loader import load_app
         from spinney.define.stage_guard import storeless
 
         # A stream that stays closed would give its number to the shared page, and what jobs print would go there.

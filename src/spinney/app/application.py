@@ -53,7 +53,7 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.model.values.limits import Limit
-from spinney.model.values.times import now_us as now_us
+from spinney.model.values.times import now_us
 from spinney.tracing import current
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import re
 
-from spinney.app import Spinney
+from spinney.app.application import Spinney
 from spinney.host.imports import import_by_name
 from spinney.model.errors import UsageError
 from spinney.model.values.hints import listed
