@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from benchmarks.place import Site, site
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.holds.commands import LayHold, LiftHold, sweep_holds
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome

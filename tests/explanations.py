@@ -1,6 +1,6 @@
 """Explanations as callers without limits read them."""
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.store.parts import Store

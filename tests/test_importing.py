@@ -15,7 +15,7 @@ ENTRANCES = [
     "define.job",
     "define.jobtype.job_types",
     "define.jobtype.signature",
-    "control",
+    "commands.control",
     "store.sql",
     "node.supervisor_main",
     "node.worker.worker",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.control import Control as Control
+    from spinney.commands.control import Control as Control
     from spinney.features.bulk.service import Bulk as Bulk
     from spinney.features.collections.commands import RelabelJob as RelabelJob
     from spinney.features.holds.commands import LayHold as LayHold
@@ -44,7 +44,7 @@ else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
         {
-            "spinney.control": "Control",
+            "spinney.commands.control": "Control",
             "spinney.features.bulk.service": "Bulk",
             "spinney.features.collections.commands": "RelabelJob",
             "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",

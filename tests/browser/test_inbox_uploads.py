@@ -20,7 +20,7 @@ from browser.conftest import NewPage, Violations
 from browser.site import Site
 from cli.shell import Shell, furnish
 from small_disk import small_disk
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import AddUser
 from spinney.folders import folders
 from spinney.folders.upload_folder import UPLOADS, UploadFolder

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from browser.conftest import NewPage
 from browser.site import ByCookie, Site
 from cli.shell import furnish
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import AddUser
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from argon2 import PasswordHasher
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import ShowUser
 from spinney.model.access import ALL_RIGHTS
 from spinney.model.rights.accounts import token_id

@@ -13,8 +13,8 @@ from new_store import new_store
 from server.conftest import world_at
 from spinney.client.calls import command_call
 from spinney.commands import Command, each
+from spinney.commands.control import Control
 from spinney.commands.fields import NodeName, Reason
-from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, Forbidden, UsageError

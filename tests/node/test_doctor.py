@@ -9,7 +9,7 @@ import pytest
 from node_fixtures import Cluster, cluster, now_us
 
 from long_tests import long_alone
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.doctor.folder_check import FolderCheck
 from spinney.features.doctor.service import Doctor
 from spinney.model.errors import Refused

@@ -6,7 +6,7 @@ import pytest
 from node_fixtures import Cluster, cluster, now_us
 
 from explanations import explained
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.external.service import External
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement

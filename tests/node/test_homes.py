@@ -13,7 +13,7 @@ from contract.behind import sql_store
 from long_tests import long_alone
 from servers import postgres_schema
 from spinney.cli import main
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.jobs.commands import DeleteJob
 from spinney.folders import folders
 from spinney.model.states import State

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from contract.words import RealClock, Site, kind, stage
 from new_store import new_store, new_store_on_server
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.types import LockSpec, QueueSpec, TypeSpec

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contract.words import RealClock, Site
 from new_store import new_store
 from otlp_collector import attributes, collecting
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.external.service import External
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.jobs import NodeInfo

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from contract.words import RealClock, Site
 from http_listener import Listening
 from spinney.client import Client
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import (
     AddUser,
     ChangeUser,

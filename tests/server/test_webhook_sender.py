@@ -18,7 +18,7 @@ import pytest
 from contract.words import USUAL, RealClock, Site
 from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import AddUser, ChangeUser, DeleteUser
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.features.webhooks import sender as webhook_sender

@@ -9,7 +9,7 @@ from argon2 import PasswordHasher
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import (
     AddUser,
     ChangePassword,

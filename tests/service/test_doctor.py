@@ -10,7 +10,7 @@ import pytest
 from contract.behind import sqlite_file
 from contract.words import Clock, Site, kind
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.service import ROUNDS, Doctor
 from spinney.model.errors import Refused, UsageError

@@ -8,7 +8,7 @@ import pytest
 from contract.everything import fill
 from contract.words import Clock, Site
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.commands import LayHold, PlanHold, PlanRelease, lift_holds, sweep_holds
 from spinney.model.access import ALL_RIGHTS, Rights, Role

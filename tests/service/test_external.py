@@ -10,7 +10,7 @@ import pytest
 from contract.behind import sql_store
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.params.redaction import REDACTED
 from spinney.features.external.service import External
 from spinney.model.access import AccessScope, Rights, Role

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.job.options import Options
 from spinney.features.holds.commands import CountHeld, LayHold, LiftHold, ListHolds, lift_holds, sweep_holds
 from spinney.features.holds.sql import STEP

@@ -15,7 +15,7 @@ import pytest
 from contract.words import kind
 from long_tests import LONG
 from new_store import new_store, new_store_on_server
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.inboxes.commands import PauseInbox, PutInbox, RemoveInbox
 from spinney.features.inboxes.uploads import InboxUploads
 from spinney.features.jobs.commands import CancelJob

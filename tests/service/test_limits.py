@@ -11,7 +11,7 @@ import pytest
 
 from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked, stage
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.job.options import Options
 from spinney.features.bulk.commands import RunBulk
 from spinney.features.bulk.service import Bulk

@@ -7,7 +7,7 @@ import pytest
 
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.locks.commands import FreeLock
 from spinney.model.errors import BadName, Refused
 from spinney.store.sql import open_store

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from contract.everything import Everything, filled
 from contract.words import USUAL, Clock, Site, kind, stage
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.redaction import REDACTED

@@ -7,7 +7,7 @@ import pytest
 
 from contract.words import Clock, Site, kind
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.retention.commands import SetRetention
 from spinney.features.retention.sweep import REST_LEAST_S, REST_SHARE, sweep
 from spinney.model.access import Rights, Role

@@ -15,6 +15,7 @@ import pytest
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
 from spinney.commands import Command
+from spinney.commands.control import Control
 from spinney.commands.job_filter import JobFilterBody
 from spinney.commands.job_queries import (
     CountJobs,
@@ -26,7 +27,6 @@ from spinney.commands.job_queries import (
     ShowResults,
     ShowTree,
 )
-from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.bridges.commands import ForgetBridge, ListBridges

@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import AddUser, ChangeUser, MakeLink, MakeToken, set_password
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import BadLogin, BadName, TooManyAttempts, UsageError

@@ -9,7 +9,7 @@ import pytest
 from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney import Spinney
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.external.service import External
 from spinney.features.jobs.commands import RetryJob
 from spinney.features.queues.commands import ChangeQueue

@@ -10,7 +10,7 @@ import pytest
 from contract.words import ONE, Clock, Site
 from new_store import new_store
 from spinney.commands import Command
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.webhooks.commands import (
     COMMANDS,
     AddWebhook,

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from new_store import new_store, new_store_on_server
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.external.service import External
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo

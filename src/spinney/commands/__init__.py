@@ -1,6 +1,7 @@
 """Commands: what people ask of a store, each as a value.
 
 ``command``         ``Command``, the base class, and what performs commands
+``control``         ``Control``: the operations of one caller on one store
 ``fields``          types of fields that commands share, with their words for the documentation
 ``job_filter``      which jobs: the filter of lists, counts and verbs
 ``job_queries``     what people ask about jobs, and many features with them
@@ -20,8 +21,9 @@ when it is made, so that a wrong value is refused before anything is sent. What 
 its answer is ``then``: a server does it behind the answer, and a caller with the store after the command.
 
 Specified by ``tests/commands/test_command.py`` (values, routes and calls from one definition),
-``tests/commands/test_csv_lines.py`` (CSV), ``tests/commands/test_status_numbers.py`` (numbers),
-``tests/service/test_rights.py`` (who may use which) and ``tests/client/test_verbs.py`` (routes and calls agree).
+``tests/commands/test_control.py`` (``Control`` on a real store), ``tests/commands/test_csv_lines.py`` (CSV),
+``tests/commands/test_status_numbers.py`` (numbers), ``tests/service/test_rights.py`` (who may use which) and
+``tests/client/test_verbs.py`` (routes and calls agree).
 """
 
 from spinney.commands.command import (

@@ -15,8 +15,9 @@
 ``maintenance``       work that the leading node does, where no node leads
 
 A server has no state of its own: whatever it shows is read from the store, and every request goes through
-``spinney.control`` in the name and with the rights of its caller. So several may serve one store, one may be killed at
-any instruction, and none needs the application's code: parameters are checked against the types that nodes registered.
+``spinney.commands.control`` in the name and with the rights of its caller. So several may serve one store, one may be
+killed at any instruction, and none needs the application's code: parameters are checked against the types that nodes
+registered.
 
 The layers that a request passes, outermost first: ``http_server`` and ``connections`` accept it ·
 ``spinney.web.telemetry.instrumentation`` measures it, whatever becomes of it · ``request_guard`` refuses a foreign Host

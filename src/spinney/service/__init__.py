@@ -16,8 +16,8 @@
 ``refusal_log``       refusals in the audit, without a flood of them
 
 A feature's operations are commands (``spinney.features.holds.commands``, say), or a ``Service`` of its own on top of
-this; ``spinney.control.Control`` reaches them for one caller on one store. A service is made for its caller and belongs
-to the thread of its store; ``part`` gives another one for the same caller.
+this; ``spinney.commands.control.Control`` reaches them for one caller on one store. A service is made for its caller
+and belongs to the thread of its store; ``part`` gives another one for the same caller.
 
 Rights are checked here and in commands. The store itself checks only whether the maker of a schedule, webhook or inbox
 still has the rights for it, because that is asked long after the maker has gone
@@ -29,5 +29,5 @@ through a server is entered into the audit.
 Specified by ``tests/service/test_rights.py`` (who may do what), ``tests/service/test_limits.py`` (what limits mean),
 ``tests/service/test_queries.py`` (reading), ``tests/service/test_submit_rights.py`` (submission),
 ``tests/service/test_sign_in.py`` (sign-in and its delays), ``tests/service/test_refusal_log.py`` (refusals in the
-audit), ``tests/service/test_bulk.py`` (canaries) and ``tests/test_control.py`` (``Control`` on a real store).
+audit), ``tests/service/test_bulk.py`` (canaries) and ``tests/commands/test_control.py`` (``Control`` on a real store).
 """

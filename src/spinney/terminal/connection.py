@@ -29,7 +29,7 @@ from spinney.terminal import endpoint
 if TYPE_CHECKING:
     from spinney.cli.remote import RetryingClient
     from spinney.commands import Performs, Returns
-    from spinney.control import Control
+    from spinney.commands.control import Control
     from spinney.service.service import Service
     from spinney.store.parts import Store
 
@@ -86,7 +86,7 @@ def open_control(store: str | None, by: str | None = None) -> "AbstractContextMa
     """Open a store for the operations of one caller, for commands that need the store itself. ``by``: the caller's
     name; None: the login name. Raises UsageError where a server is named."""
     endpoint.require_local(store)
-    from spinney.control import Control
+    from spinney.commands.control import Control
 
     return _open_locally(Control, store, by)
 

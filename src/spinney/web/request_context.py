@@ -16,7 +16,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.folders import folders
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotVisible

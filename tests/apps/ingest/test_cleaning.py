@@ -15,7 +15,7 @@ from spinney.apps.ingest.config.settings import OWNER
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.upkeep import cleanup
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.jobs.commands import CancelJob, HoldJob
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State

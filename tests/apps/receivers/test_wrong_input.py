@@ -20,8 +20,8 @@ from spinney.apps.receivers.application import exports, imports, reruns, syncs, 
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
 from spinney.apps.receivers.detections import listed_files
+from spinney.commands.control import Control
 from spinney.containers import Limits
-from spinney.control import Control
 from spinney.errors import BadParameters, Forbidden
 from spinney.files import copies, disk_space
 from spinney.jobs import Outcome

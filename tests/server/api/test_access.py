@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import AddUser, MakeToken
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.inboxes.commands import PutInbox

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from new_store import new_store
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.jobs.commands import CancelJob
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import UsageError

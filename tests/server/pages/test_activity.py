@@ -7,7 +7,7 @@ import pytest
 
 from server.conftest import World
 from server.pages.test_pages import get
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.stats import activity_page
 from spinney.features.stats.activity_page import SPANS
 from spinney.model.access import AccessScope, Rights, Role

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.conftest import World
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.inboxes.commands import PutInbox
 from spinney.model.jobs import Filter
 from spinney.model.settings.inboxes import Arrival, Drop, Kind

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.jobs import Filter
 from spinney.model.states import State

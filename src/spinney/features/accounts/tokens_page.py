@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import ListTokens, ListUsers, MakeToken, RevokeToken, ShowUser
 from spinney.features.accounts.rights_form import limits_in_words, rights_if_entered
 from spinney.model.access import Role

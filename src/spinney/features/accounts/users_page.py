@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.accounts.commands import (
     AddUser,
     ChangeUser,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk.page import BulkRun
 from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role

@@ -25,7 +25,7 @@ from spinney.terminal.options.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.output import display
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands.control import Control
     from spinney.features.doctor.service import RepairResult
     from spinney.store.parts import Store
 

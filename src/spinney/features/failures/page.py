@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.failures.commands import failure_of
 from spinney.model.attempts.failure_groups import Failure, FailureGroups

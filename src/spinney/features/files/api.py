@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.files import folder_writes, job_uploads
 from spinney.features.files.content import WithoutEnd, listed, opened
 from spinney.features.files.job_folder import output_path

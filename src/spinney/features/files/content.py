@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.params.redaction import Redactor
 from spinney.features.files.job_folder import JobFiles, elsewhere, job_files, redactor_of_file
 from spinney.folders import folder_reader

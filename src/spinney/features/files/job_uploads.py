@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.job.options import Options
 from spinney.features.files import folder_writes
 from spinney.features.files.uploads import PendingUpload, Uploads

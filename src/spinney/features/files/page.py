@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.files.content import files_of
 from spinney.features.files.job_folder import JobFiles, output_path
 from spinney.model.attempts import remarks

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.holds.commands import LayHold, LiftHold, held_filter, lift_holds, sweep_holds
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.inboxes.api import finished
 from spinney.features.inboxes.commands import ListArrivals, ListInboxes, PauseInbox, ScanInbox, ShowInbox
 from spinney.features.inboxes.uploads import InboxUploads

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from spinney.commands import each
+from spinney.commands.control import Control
 from spinney.commands.fields import PAGE_MAX
-from spinney.control import Control
 from spinney.features.audit.commands import ListAuditEntries
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.audits import AuditEntry

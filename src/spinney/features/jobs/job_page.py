@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.jobs import columns
 from spinney.features.jobs.columns import Sort

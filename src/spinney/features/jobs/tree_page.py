@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.jobs.job_page import JobId, above
 from spinney.features.jobs.relatives_sql import RELATIVES_MAX, Group, Relation
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job

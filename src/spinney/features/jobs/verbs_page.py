@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.bulk.service import Bulk
 from spinney.features.jobs.list_page import BESIDE

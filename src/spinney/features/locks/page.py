@@ -11,7 +11,7 @@ from itertools import groupby
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.locks.commands import (
     Capacity,
     FreeLock,

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.nodes.recent_sql import NodeAttempt
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job

@@ -10,7 +10,7 @@ from functools import partial
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.external.service import External
 from spinney.features.nodes.commands import DrainNode, ResumeNode, SetSlots
 from spinney.model.external import ExternalWorker

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.files.content import files_of
 from spinney.features.postmortem import kept_frames
 from spinney.model.errors import Refused

@@ -27,7 +27,7 @@ from spinney.terminal.output import display
 from spinney.terminal.output.progress_line import ProgressLine
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands.control import Control
 
 FOREVER, DECLARED = "forever", "declared"
 """Words for a time: for ever, and what the job type declares."""

@@ -7,7 +7,7 @@ second has the field ``sure``.
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.retention.commands import (
     ListRetention,
     SetRetention,

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.errors import Refused, UsageError
 from spinney.web.pages.filters import parse_filters
 from spinney.web.pages.forms import Form, run_and_redirect

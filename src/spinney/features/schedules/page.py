@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.schedules.commands import DropSchedule, PauseSchedule, PutSchedule, RunSchedule
 from spinney.features.submission.page import submittable_types
 from spinney.model.access import Role

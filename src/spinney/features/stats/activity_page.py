@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.stats.history_sql import HOUR_S, MINUTE_S, QUARTER_S, Figures
 from spinney.web.pages import time_charts
 from spinney.web.pages.forms import page_or_part, read_coalesced

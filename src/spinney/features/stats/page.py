@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.failures.page import with_own_messages
 from spinney.features.stats.action_needed import BAD, BATCHES, CAUSES, LOOKED_AT, FailedBatch, Overview, needs
 from spinney.features.webhooks.commands import ListWebhooks

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.background import BackgroundTask
 from starlette.responses import HTMLResponse, Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.failures.page import with_own_messages
 from spinney.features.files import page as output

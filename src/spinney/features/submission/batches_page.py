@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
 from spinney.web.pages.filters import FilterQuery, parse_filters

@@ -22,7 +22,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.job.options import Options
 from spinney.features.files import folder_writes, job_uploads
 from spinney.features.jobs.job_page import JobId

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.access import Rights
 from spinney.model.errors import SpinneyError, StoreUnavailable
 from spinney.store.parts import Store

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter, job_number
 from spinney.model.operators.stats import Stats

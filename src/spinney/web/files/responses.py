@@ -13,7 +13,7 @@ from urllib.parse import quote as percent
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.web.files.content import Content, pieces_of
 from spinney.web.long_requests.long_responses import or_abort, permission, permission_for, while_allowed
 from spinney.web.long_requests.quotas import acquire_quota

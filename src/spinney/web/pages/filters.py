@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter, job_number
 from spinney.model.states import State

@@ -14,7 +14,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from spinney.commands.command import Returns
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.errors import NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time

@@ -21,7 +21,7 @@ from spinney.apps.ingest.inventory import Entry, File, open_inventory
 from spinney.apps.ingest.inventory.inventory import Inventory
 from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.folders import folders
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import ALL, QueueSelection

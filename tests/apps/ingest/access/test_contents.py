@@ -11,7 +11,7 @@ from spinney.apps.ingest.access import file_content
 from spinney.apps.ingest.access.package_job import accesses
 from spinney.apps.ingest.storage.s3 import bucket
 from spinney.apps.ingest.upkeep import fixity
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness

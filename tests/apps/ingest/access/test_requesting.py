@@ -7,7 +7,7 @@ import pytest
 
 from spinney.apps.ingest.access import LARGE, SMALL, Format, Status, Ticket, forecast, look, request, tickets
 from spinney.apps.ingest.access.packages import Package
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.features.holds.commands import LayHold
 from spinney.features.jobs.commands import CancelJob
 from spinney.features.nodes.commands import DrainNode

@@ -10,7 +10,7 @@ from new_store import new_store
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.setup import prepare
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.store.sql import open_store
 
 

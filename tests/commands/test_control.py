@@ -12,7 +12,7 @@ import pytest
 
 from new_store import new_store
 from spinney import Spinney
-from spinney.control import Control
+from spinney.commands.control import Control
 from spinney.define.job.options import Options
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.submission.commands import SubmitJobs
