@@ -133,9 +133,9 @@ class StageHarness(MemoryPort):
         """Run one stage (by default the first), a function or a program. An exception that is none of Spinney's signals
         is raised unchanged. Parameters are checked and converted to JSON as at a submission."""
         if not isinstance(handle, JobType):
-            given = getattr(handle, "__name__", repr(handle))
+            name = getattr(handle, "__name__", repr(handle))
             raise UsageError(
-                f"{given:.80} is no job type; give the type and the name of a stage, as in "
+                f"{name:.80} is no job type; give the type and the name of a stage, as in "
                 "run_stage(album, 'expand', folder=…)"
             )
         name = stage or handle.spec.stages[0].name

@@ -382,14 +382,14 @@ class Spinney:
         """Register the types that no node has registered yet in a store, with their queues and locks, so that jobs may
         be submitted before the first node is started; return the names of all types that the store has then. Only
         nodes replace what nodes have registered: a submitter with old code must not undo the types of a newer node."""
-        known = set(store.types())
-        types = [t.spec for t in self.types.values() if t.name not in known]
+        registered = set(store.types())
+        types = [t.spec for t in self.types.values() if t.name not in registered]
         if types:
             declared = store.queues()
             capacities = {each.name for each in store.locks.capacities()}
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
-        return known.union(self.types)
+        return registered.union(self.types)
 
     def close(self) -> None:
         """Close the store; the next use opens it again."""

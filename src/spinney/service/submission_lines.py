@@ -56,7 +56,7 @@ class _Reader:
         self._types, self._type, self._options = types, type_, options
         self._default_type = cache(default_type)
         self._checks: dict[str, Check] = {}
-        self._known: dict[bytes, Options] = {}
+        self._options_of: dict[bytes, Options] = {}
 
     def read(self, value: Any) -> _Line:
         """Return the job that a parsed line describes. Raises UsageError, or a subclass, for one that cannot be
@@ -90,10 +90,12 @@ class _Reader:
 
     def _changed(self, rest: dict[str, Any]) -> Options:
         text = orjson.dumps(rest)
-        if text not in self._known:
+        if text not in self._options_of:
             at = rest.get("at")
-            self._known[text] = self._options.changed(rest | ({"at": _time(at)} if at is not None else {}))
-        return self._known[text]
+            self._options_of[text] = self._options.changed(
+                rest | ({"at": _time(at)} if at is not None else {})
+            )
+        return self._options_of[text]
 
 
 def _orders(lines: Iterable[str | bytes], reader: _Reader) -> Iterator[_Line]:

@@ -86,14 +86,14 @@ def rerun(
     last = first if last is None else last
     if last < first:
         raise UsageError(f"session {last} is before {first}; name the first one first")
-    params = {"receiver": _known(receiver), "first": first, "last": last}
+    params = {"receiver": _existing(receiver), "first": first, "last": last}
     _submit(store, "receivers.rerun", params, priority=priority)
 
 
 @app.command()
 def export(receiver: ReceiverArgument, priority: PriorityOption = False, store: StoreOption = None) -> None:
     """Write the table and the plot of a receiver again; print the number of the job."""
-    _submit(store, "receivers.export", {"receiver": _known(receiver)}, priority=priority)
+    _submit(store, "receivers.export", {"receiver": _existing(receiver)}, priority=priority)
 
 
 @app.command()
@@ -208,7 +208,7 @@ def _refuse(sentences: list[str]) -> None:
         raise typer.Exit(Exit.REFUSED)
 
 
-def _known(receiver: str) -> str:
+def _existing(receiver: str) -> str:
     """Return the receiver, for a command that submits a job about it. Raises UsageError where it has no
     database: a typing error shows at once, and not as a failed job."""
     with snapshot(settings.load().database(receiver)):

@@ -117,8 +117,10 @@ def read(db: sqlite3.Connection, *, now_s: float) -> Timeline:
         (CLOCK_SET_S, min((each.session for each in files), default=0)),
     )
     hits = {session: _SessionHits(*numbers) for session, *numbers in rows}
-    first_times = _known(*(each.first_right for each in files), *(each.first_right for each in hits.values()))
-    last_times = _known(*(each.last_right for each in files), *(each.last for each in hits.values()))
+    first_times = _without_none(
+        *(each.first_right for each in files), *(each.first_right for each in hits.values())
+    )
+    last_times = _without_none(*(each.last_right for each in files), *(each.last for each in hits.values()))
     begun = min(first_times or [each.first for each in files], default=0.0)
     ended = max(last_times or [each.last for each in files], default=0.0)
     scale = WIDTH / max(1.0, ended - begun)
@@ -160,7 +162,7 @@ class _SessionHits(NamedTuple):
 _NO_HITS = _SessionHits(0, 0, float("-inf"), None)
 
 
-def _known(*times: float | None) -> list[float]:
+def _without_none(*times: float | None) -> list[float]:
     """Return the times that are not None."""
     return [time for time in times if time is not None]
 

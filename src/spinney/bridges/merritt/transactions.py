@@ -52,7 +52,7 @@ class Transaction:
         self._client = client
         self._request = client.transaction()
         self._operations: list[tuple[str, str]] = []
-        self._known: set[tuple[str, str]] = set()
+        self._actions: set[tuple[str, str]] = set()
 
     def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a node; the transaction fails where it exists."""
@@ -81,7 +81,7 @@ class Transaction:
 
     def has(self, action: str, path: str) -> bool:
         """Tell whether the transaction does this to the node: create, set, delete or check."""
-        return (action, path) in self._known
+        return (action, path) in self._actions
 
     def __len__(self) -> int:
         return len(self._operations)
@@ -109,7 +109,7 @@ class Transaction:
 
     def _note(self, action: str, path: str) -> None:
         self._operations.append((action, path))
-        self._known.add((action, path))
+        self._actions.add((action, path))
 
     def _shows(self, witness: Witness) -> bool:
         try:

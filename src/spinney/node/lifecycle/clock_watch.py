@@ -32,7 +32,7 @@ class ClockWatch:
         was read (seconds)."""
         # A counter that has moved did so after the query of the last look.
         passed_s, self._queried_s = answered_s - self._queried_s, queried_s
-        found, beats = [], {}
+        newly_wrong, beats = [], {}
         for node in nodes:
             beats[node.id] = node.beat
             if node.is_external_worker or self._beats.get(node.id, node.beat) == node.beat:
@@ -43,7 +43,7 @@ class ClockWatch:
                 self._reported.discard(node.id)
             elif node.id not in self._reported:
                 self._reported.add(node.id)
-                found.append((node, ahead_s))
+                newly_wrong.append((node, ahead_s))
         self._beats = beats
         self._reported &= beats.keys()
-        return found
+        return newly_wrong

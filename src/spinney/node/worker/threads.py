@@ -24,7 +24,7 @@ class LeftoverThreads:
     it."""
 
     def __init__(self) -> None:
-        self._known = frozenset(sys._current_frames())
+        self._earlier = frozenset(sys._current_frames())
         self.count = _thread._count()
         """The number of threads at its creation. While no more run, none was left. The count takes a fraction of the
         time of a detailed check."""
@@ -46,7 +46,9 @@ class LeftoverThreads:
     def _leftovers(self) -> list[int]:
         """Return the identifiers of threads that were started since and are doing something."""
         frames = sys._current_frames()
-        return [ident for ident, frame in frames.items() if ident not in self._known and not _is_idle(frame)]
+        return [
+            ident for ident, frame in frames.items() if ident not in self._earlier and not _is_idle(frame)
+        ]
 
 
 def _daemons() -> set[int | None]:

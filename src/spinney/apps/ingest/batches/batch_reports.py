@@ -82,7 +82,7 @@ class BatchReports:
                 message=job.message,
                 warnings=job.warnings,
                 link=self.config.public_address(f"jobs/{job.id}"),
-                **(_stored(entry) if entry else _known(same, order.about)),
+                **(_stored(entry) if entry else _unchanged(same, order.about)),
             )
 
     def write(self, built: report.Report) -> dict[str, dict[str, Any]]:
@@ -141,7 +141,7 @@ def _stored(entry: Recorded) -> dict[str, Any]:
     }
 
 
-def _known(same: unchanged_objects.UnchangedVersion | None, about: About) -> dict[str, Any]:
+def _unchanged(same: unchanged_objects.UnchangedVersion | None, about: About) -> dict[str, Any]:
     """Return the same of an object without a new version: by its existing version, or by its description."""
     if same is not None:
         return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}

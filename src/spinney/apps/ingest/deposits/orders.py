@@ -64,8 +64,8 @@ def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @value_errors()
-def _canonical(given: Digest) -> Digest:
-    return digest(given.algorithm, given.value)
+def _canonical(value: Digest) -> Digest:
+    return digest(value.algorithm, value.value)
 
 
 GivenDigest = Annotated[Digest, AfterValidator(_canonical)]

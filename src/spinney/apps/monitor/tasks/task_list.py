@@ -154,7 +154,7 @@ def run(task: Task, settings: Settings, service: Service, context: Context, scra
     OSError. ``scratch``: a folder for the time being."""
     file = settings.tasks / task.file
     if task.kind == "module":
-        return modules.run(lambda *given: _call_module(file, task.stamp, *given), service, context)
+        return modules.run(lambda *arguments: _call_module(file, task.stamp, *arguments), service, context)
     command: tuple[str, ...]
     if task.kind == "tcl":
         command = ("tclsh", str(_WRAPPER), str(file), *_tcl_arguments(service, scratch, context.data))

@@ -31,7 +31,7 @@ _KINDS = dict.fromkeys(("share", "root_id", "parent_id", "created_us", "at_us"),
 def write(tx: Tx, common: Common, first_id: int, parent_path: str | None, params: Sequence[str]) -> None:
     """Write the rows in ``jobs``, one for each text of ``params``, with ids from ``first_id`` on that were assigned
     before. They are not made claimable. ``parent_path``: the lineage of their parent; None: they are roots."""
-    names, values = _given(common)
+    names, values = _not_null(common)
     prefix = "" if parent_path is None else f"{parent_path}."
     if tx.postgresql:
         tx.run(
@@ -50,7 +50,7 @@ def accept(tx: Tx, queue: QueueSpec, lane: int, common: Common, params: Sequence
     None stands for a share of this call alone, which is the first id."""
     ready = share_sql(queue), POSITIONS[queue.order]
     if tx.postgresql:
-        names, values = _given(common)
+        names, values = _not_null(common)
         total = len(params)
         first: int = tx.value(_new(names, *ready), (total, total, *values, "", array(params), lane))
         return first
@@ -61,36 +61,36 @@ def accept(tx: Tx, queue: QueueSpec, lane: int, common: Common, params: Sequence
     return first
 
 
-def _given(common: Common) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+def _not_null(common: Common) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """Return the names and values of the columns that are not null."""
-    given = {name: value for name, value in common.items() if value is not None}
-    return tuple(given), tuple(given.values())
+    columns = {name: value for name, value in common.items() if value is not None}
+    return tuple(columns), tuple(columns.values())
 
 
 @lru_cache(maxsize=256)
 def _listed(names: tuple[str, ...]) -> str:
     """Return the statement for SQLite: ?1 first id, ?2 beginning of the lineages, ?3 list of parameters, and the values
     of ``names``."""
-    given = {name: f"?{number}" for number, name in enumerate(names, 4)}
-    return f"{_insert(given, '?1 + j.key', '?2', 'j.value')} from json_each(?3) j"
+    expressions = {name: f"?{number}" for number, name in enumerate(names, 4)}
+    return f"{_insert(expressions, '?1 + j.key', '?2', 'j.value')} from json_each(?3) j"
 
 
 @lru_cache(maxsize=256)
 def _made(names: tuple[str, ...]) -> str:
     """Return the statement for PostgreSQL, with ids from n.first on (``ordinality`` counts from 1): the values of
     ``names``, the beginning of the lineages, the array of parameters."""
-    given = {name: f"cast(? as {_KINDS.get(name, 'text')})" for name in names}
-    given.setdefault("share", "n.first")
+    expressions = {name: f"cast(? as {_KINDS.get(name, 'text')})" for name in names}
+    expressions.setdefault("share", "n.first")
     return (
-        f"{_insert(given, 'n.first + k.key - 1', 'cast(? as text)', 'k.params')} "
+        f"{_insert(expressions, 'n.first + k.key - 1', 'cast(? as text)', 'k.params')} "
         "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
     )
 
 
-def _insert(given: Mapping[str, str], job_id: str, prefix: str, params: str) -> str:
-    """Return the insertion of rows that a list is made into, up to the list: the expression of each column. ``given``:
+def _insert(common: Mapping[str, str], job_id: str, prefix: str, params: str) -> str:
+    """Return the insertion of rows that a list is made into, up to the list: the expression of each column. ``common``:
     those of the common columns; ``prefix``: that of the beginning of the lineages."""
-    columns = dict(given)
+    columns = dict(common)
     columns.setdefault("root_id", job_id)
     columns |= {"id": job_id, "lineage": f"{prefix} || {padded(job_id)}", "params": params}
     return f"insert into jobs ({', '.join(columns)}) select {', '.join(columns.values())}"
