@@ -15,7 +15,7 @@ class NoRoom(OSError):
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether a call failed because a disk was full."""
+    """Return whether a call failed because a disk was full."""
     return isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL)
 
 

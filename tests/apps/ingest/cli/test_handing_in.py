@@ -113,7 +113,7 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
             2,
             "is no mail",
         ),
-        (["--profile", "maps", "--kind", "file", "--response", "in words"], 2, "no form of a response"),
+        (["--profile", "maps", "--kind", "file", "--response", "in words"], 2, "not a format of responses"),
         (["--profile", "maps", "--kind", "file", "--submitter", "a\tb"], 2, "printable"),
         (["--profile", "maps", "--kind", "batch-manifest", "--title", "all"], 2, "title"),
         (["--profile", "slow", "--kind", "batch-manifest", "--title", "all"], 2, "title"),

@@ -147,7 +147,7 @@ class Checked:
         for algorithm, value in self._sums.values().items():
             if value != self._file.sums[algorithm]:
                 raise _differs(
-                    self._file, f"has the {algorithm} {value} and was to have {self._file.sums[algorithm]}"
+                    self._file, f"has the {algorithm} {value} instead of {self._file.sums[algorithm]}"
                 )
 
 

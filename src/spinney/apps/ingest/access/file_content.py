@@ -75,7 +75,7 @@ def content(
     """Return a file of a version (None: of the newest).
 
     Raises what ``require_may`` raises; Refused for a file that does not exist or is damaged, StoreUnavailable for a
-    storage that is not there now. Damage is entered into the inventory, as by an audit.
+    storage that is not there now. Damage is entered into the inventory, as an audit does.
     """
     object_ = require_may(control, settings, ark)
     chosen, storage = stored(settings, object_, version)

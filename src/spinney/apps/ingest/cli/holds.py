@@ -26,7 +26,7 @@ def show_hold(query: Hold, answer: Mapping[str, Any]) -> None:
 
 @command(app, Release)
 def show_release(query: Release, answer: Mapping[str, Any]) -> None:
-    """Print which holds have ended; of a batch, whether another hold still applies to it."""
+    """Print which holds have ended and, for a batch, whether another hold still applies to it."""
     if query.batch is not None:
         under = f", but stays under {display.safe(answer['under'][0])}" if answer["under"] else ""
         typer.echo(f"{answer['batch']} is released{under}")

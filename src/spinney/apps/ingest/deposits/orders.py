@@ -112,7 +112,7 @@ class Order(FrozenModel):
     update: bool = False
     """Whether its files are added to those of the objects' newest versions; else they replace them."""
     about: About = NOTHING
-    """The description of the object; of a batch, where the payload is a single one."""
+    """The description of the object; for a batch, only where its payload is a single object."""
     response: str = "json"
     fail_at: Stage | None = None
     """For drills: each object fails once at this stage."""

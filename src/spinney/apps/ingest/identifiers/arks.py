@@ -67,7 +67,7 @@ def canonical(text: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two ARKs identify the same thing. Raises NotAdmitted when one is invalid."""
+    """Return whether two ARKs identify the same thing. Raises NotAdmitted when one is invalid."""
     return parse(one) == parse(other)
 
 

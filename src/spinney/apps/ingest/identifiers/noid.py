@@ -89,7 +89,7 @@ def check_character(text: str) -> str:
 
 
 def verify(text: str) -> bool:
-    """Whether the last character of a name, with its authority before it, is its check character."""
+    """Return whether the last character of a name, with its authority before it, is its check character."""
     return len(text) > 1 and text[-1] == check_character(text[:-1])
 
 

@@ -1,4 +1,4 @@
-"""Validation of entries, before a transaction begins, so that no database refuses an entry half-way.
+"""Validate entries before a transaction begins, so that no database refuses an entry half-way.
 
 The stages of an object call the same rules before they store anything: a version that is stored must be
 recordable.
@@ -64,7 +64,8 @@ def local_ids_admitted(local_ids: Iterable[str]) -> list[str]:
 
 
 def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
-    """Return a text by which entries are looked up, checked. Raises NotAdmitted."""
+    """Return ``value`` if it can be stored as a name by which entries are looked up; otherwise raise NotAdmitted.
+    ``what``: the noun for the message."""
     if not value:
         raise NotAdmitted(f"the {what} is empty; give one")
     if len(plain(what, value).encode()) > longest_bytes:
@@ -75,15 +76,15 @@ def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
 
 
 def aware(when: datetime) -> datetime:
-    """Return a time, checked to have a zone. Raises ValueError: times are made by programs, so that none is
-    an error of one."""
+    """Return the time if it has a zone. Raises ValueError otherwise, and not NotAdmitted, because a time without a zone
+    is a bug of the caller and never a depositor's mistake."""
     if when.tzinfo is None:
         raise ValueError(f"{when!r} has no time zone; give a time with one")
     return when
 
 
 def plain(what: str, value: str) -> str:
-    """Return a text, checked to be one that both databases can store. Raises NotAdmitted."""
+    """Return ``value`` if both databases can store it; otherwise raise NotAdmitted."""
     if "\0" in value:
         raise NotAdmitted(f"the {what} '{shown(value[:40])}' contains a NUL; remove it")
     try:

@@ -137,4 +137,4 @@ class Damaged:
     audited: datetime
     """The time of the last audit."""
     faults: Sequence[str]
-    """A sentence for each fault that it found; of very many the first ones, and the number of the others."""
+    """A sentence for each fault that it found. If there are very many, the first ones and the number of the others."""

@@ -95,7 +95,7 @@ def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> N
 
 
 def _is_recorded(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> bool:
-    """Whether this version has been recorded. Raises NotAdmitted when it has been with other content."""
+    """Return whether this version has been recorded. Raises NotAdmitted when it has been with other content."""
     query = select(*rows.VERSION).where(
         versions.c.object_id == object_id, versions.c.version == entry.version
     )

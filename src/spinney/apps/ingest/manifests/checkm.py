@@ -1,7 +1,7 @@
 """Parses Checkm 0.7 in the dialect of the Merritt repository.
 
-The rules are in the package's docstring. The caller decides how problems are handled (`Problems`): reading
-raises at the first, judging notes it and continues with the next line.
+The rules are in the package's docstring. The caller decides how problems are handled (`Problems`): ``reader.read``
+raises at the first one, ``reader.judge`` notes it and continues with the next line.
 """
 
 import re
@@ -199,7 +199,7 @@ def _directive(line: str) -> tuple[str, list[str]]:
 
 
 def _add_directive(head: _Head, word: str, values: list[str]) -> None:
-    """Enter a line of the header into ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
+    """Store a directive of the header in ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
     number = head.last
     if word.lower() == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
@@ -319,7 +319,7 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
     width = len(columns)
     url, algorithm, value, size, modified, name, mime_type = (columns.get(f, width) for f in FILE_FIELDS)
     primary_id, local_ids, creator, title, date = (columns.get(f, width) for f in OBJECT_FIELDS)
-    tells = kind.is_batch and not columns.keys().isdisjoint(OBJECT_FIELDS)
+    has_object_fields = kind.is_batch and not columns.keys().isdisjoint(OBJECT_FIELDS)
     # Missing fields of a row are empty, and so is place `width`, which stands for fields that are not named.
     padding = [""] * (width + 1)
 
@@ -346,7 +346,7 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
             size_bytes=fields.size(parts[size]),
             modified=fields.one_line(parts[modified], "date of the last change"),
             mime_type=fields.mime_type(parts[mime_type]),
-            about=about(parts) if tells else NOTHING,
+            about=about(parts) if has_object_fields else NOTHING,
         )
 
     return row

@@ -133,7 +133,9 @@ def _lines(reading: Iterator[tuple[int, bytes]], problems: Problems) -> Iterator
         problems.refuse(number + 1, reason)
         return
     if type(end) is not int or end != count:
-        reason = f"the end tells of {_shown(end)} entries and there are {count}; hand the manifest in whole"
+        reason = (
+            f"the end line announces {_shown(end)} entries, but there are {count}; hand in the whole manifest"
+        )
         problems.refuse(number, reason)
     elif not count:
         problems.refuse(number, "the manifest ends before its first entry; name what is to be deposited")

@@ -155,7 +155,7 @@ class Problems:
     unit: Unit = "line"
 
     def refuse(self, line: int, reason: str | NotAdmitted) -> None:
-        """Report an error."""
+        """Report an error on this line. Returns only where ``report`` does not raise."""
         self.report(Problem(line=line, reason=str(reason), unit=self.unit))
 
     def warn(self, line: int, reason: str) -> None:

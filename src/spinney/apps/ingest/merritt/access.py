@@ -105,7 +105,7 @@ class AccessWork:
             self._open[request.path] = request, ticket
 
     def _made(self, request: AccessRequest) -> Ticket:
-        """Request the package here. Raises UsageError for fields that are none, and what ``requests.request`` does."""
+        """Request the package here. Raises UsageError for an invalid field, and what ``requests.request`` raises."""
         format_ = str(request.token.get("format") or Format.ZIP)
         if format_ not in list(Format):
             raise UsageError(f"the format {format_!r} does not exist; use one of {', '.join(Format)}")
@@ -157,13 +157,14 @@ class AccessWork:
 
 
 def _version(value: Any) -> int | None:
-    """Return the version of a request, which may be text; None: the newest. Raises UsageError for no whole number."""
+    """Return the version of a request, which may be text; None: the newest. Raises UsageError unless it is a whole
+    number."""
     if value in (None, ""):
         return None
     text = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
     if not _NUMBER.fullmatch(text):
         raise UsageError(
-            f"the version '{shown(text[:40])}' is no whole number; give one, or none for the newest version"
+            f"the version '{shown(text[:40])}' is not a whole number; give one, or leave it out for the newest version"
         )
     return int(text)
 

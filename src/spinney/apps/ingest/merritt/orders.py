@@ -151,7 +151,7 @@ def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, A
 
 
 def _local_ids(value: Any) -> tuple[str, ...]:
-    """Return the local ids of an object. Raises ValueError for what is neither text nor a list of texts."""
+    """Return the local ids of an object. Raises ValueError for a value that is neither a text nor a list of texts."""
     texts = value.split(";") if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
         raise ValueError(f"the local id {value!r} is neither text nor a list of texts")
@@ -247,7 +247,7 @@ def _is_update(fields: Mapping[str, Any]) -> bool:
 
 
 def _size(value: Any) -> int | None:
-    """Return a size in bytes; None for what is no whole number, which counts as unknown and not as an
+    """Return a size in bytes; None for a value that is not a whole number, which counts as unknown and not as an
     error."""
     return int(value) if str(value).isascii() and str(value).isdigit() else None
 

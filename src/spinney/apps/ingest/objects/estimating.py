@@ -107,7 +107,7 @@ def _hosts_of(urls: list[str]) -> Iterator[str]:
 
 
 def _is_local(url: str) -> bool:
-    """Whether the file is on this machine, where looking up its size costs nothing."""
+    """Return whether the file is on this machine, where looking up its size costs nothing."""
     return url[:5].lower() == "file:"
 
 

@@ -208,7 +208,7 @@ def _versions(storage: Storage, ark: str) -> list[Version]:
 
 
 def _is_new(work: Work, versions: list[Version], ark: str) -> bool:
-    """Whether there is no object yet under an ARK that was minted for this object.
+    """Return whether there is no object yet under an ARK that was minted for this object.
 
     There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
     object, and Defer is raised to mint another: this object would be stored as the next version of that one.

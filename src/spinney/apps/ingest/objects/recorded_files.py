@@ -45,7 +45,7 @@ def differing_paths(storage: Storage, inventory: "Inventory", ark: str, version:
 
 
 def is_content_of(files: Iterable[Incoming], recorded: Iterable[File], *, merge: bool) -> bool:
-    """Whether these files make a recorded version, alone or (``merge``) laid over the version before it."""
+    """Return whether these files make a recorded version, alone or (``merge``) laid over the version before it."""
     by_path = {file.path: file for file in recorded}
     for file in files:
         same = by_path.pop(file.path, None)

@@ -73,7 +73,7 @@ def _note_in_batch(job: Job, order: ObjectOrder) -> None:
 
 
 def _is_recorded(work: Work, ark: str, version: int) -> bool:
-    """Whether a version that another job stored is recorded: that job may have ended before it recorded it."""
+    """Return whether a version that another job stored is recorded: that job may have ended before it recorded it."""
     recorded = work.inventory.object(ark)
     return recorded is not None and any(entry.version == version for entry in recorded.versions)
 

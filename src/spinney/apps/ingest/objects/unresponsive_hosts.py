@@ -243,7 +243,7 @@ class Watch:
                     self._marks.write(before)
 
     def _raise_mark(self, host: str, reason: str) -> Mark:
-        """Return the host's mark, raised by this try; of several that failed at once only the first counts."""
+        """Return the host's mark, raised by this try. If several tries failed at once, only the first one counts."""
         with admission():
             self._work.settings.require_home()
         self._claimed.pop(host, None)

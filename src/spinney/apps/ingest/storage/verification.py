@@ -94,7 +94,7 @@ def _contents(
         for algorithm, value in sums.values().items():
             if value != recorded[algorithm]:
                 yield (
-                    f"{path} of {shown(inventory.id)} has the {algorithm} {value} and was to have "
+                    f"{path} of {shown(inventory.id)} has the {algorithm} {value} instead of "
                     f"{recorded[algorithm]}; restore it from a copy"
                 )
 

@@ -49,7 +49,7 @@ class Find(Verb):
         description="Start after the item with this `place`: `next` of the previous page.",
         examples=["17"],
     )
-    limit: int = Field(default=50, ge=1, le=1000, description="At most so many rows.")
+    limit: int = Field(default=50, ge=1, le=1000, description="The maximum number of rows.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
         """Return a page of objects or files (``items``), and where the next page begins (``next``; None: this

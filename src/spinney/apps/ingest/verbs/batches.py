@@ -40,7 +40,7 @@ from spinney.errors import Refused, UsageError, counted
 from spinney.jobs import Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
-Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
+Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="The maximum number of rows.")]
 
 
 class Form(StrEnum):

@@ -52,7 +52,7 @@ class Sweep(Verb, changes=True, long=True):
     """Delete batches that completed long ago, and payloads that never became a batch."""
 
     days: Annotated[int, typer.Option(metavar="N")] = Field(
-        ge=0, le=36_500, description="Only batches that completed at least so many days ago."
+        ge=0, le=36_500, description="Only batches that completed at least this many days ago."
     )
     dry_run: DryRun = False
 
@@ -152,8 +152,8 @@ def _remove(place: Path) -> None:
 
 
 def _is_old(place: Path) -> bool:
-    """Whether neither it nor a file in it was written lately: a copy that takes long is no leftover. Nor is what is
-    gone meanwhile, as when its batch has taken it."""
+    """Return whether neither it nor a file in it was written lately: a copy that takes long is no leftover. Nor is what
+    is gone meanwhile, as when its batch has taken it."""
     try:
         inside = place.iterdir() if place.is_dir() else ()
         changed_s = max(float(path.lstat().st_mtime) for path in (place, *inside))

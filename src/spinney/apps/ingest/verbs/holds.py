@@ -93,8 +93,9 @@ class Release(Verb, changes=True, long=True):
     reason: AuditReason = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the ids of the holds that have ``ended``; of a batch its name (``batch``) and the holds that still
-        cover it (``under``). Raises Refused where nothing is held, UsageError for a collection that no profile names.
+        """Return the ids of the holds that have ``ended``; for a batch also its name (``batch``) and the holds that
+        still cover it (``under``). Raises Refused where nothing is held, UsageError for a collection that no profile
+        names.
         """
         if (self.collection is None) == (self.batch is None):
             raise UsageError("name either a collection, or a batch with --batch")

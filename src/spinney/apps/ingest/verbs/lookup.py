@@ -149,7 +149,7 @@ def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool)
 
 
 def _all_held(objects: Mapping[str, int]) -> bool:
-    """Whether objects are held, and no others are waiting to run."""
+    """Return whether objects are held, and no others are waiting to run."""
     return bool(objects.get(State.HELD)) and not any(objects.get(state) for state in _TO_COME)
 
 

@@ -20,7 +20,7 @@ from spinney.operations import Verb as EngineVerb
 
 
 class Requeue(Verb, changes=True, long=True):
-    """Requeue objects: of a batch all that failed, and optionally those that completed. When they have settled, the
+    """Requeue objects: those of a batch that failed and, optionally, those that completed. When they have settled, the
     batch reports again."""
 
     names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT...")] = Field(

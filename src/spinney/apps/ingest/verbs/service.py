@@ -50,7 +50,7 @@ class Service:
         return self.control.rights.within.collections
 
     def sees(self, collection: str) -> bool:
-        """Whether a collection is within the limits of the person."""
+        """Return whether a collection is within the limits of the person."""
         return self.collections is None or collection in self.collections
 
 

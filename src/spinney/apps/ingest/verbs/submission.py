@@ -113,7 +113,7 @@ class Submit(DepositFields):
         except ValueError as error:
             raise UsageError(str(error)) from None
         if not _RESPONSE.fullmatch(self.response):
-            raise UsageError(f"'{shown(self.response[:40])}' names no form of a response; write it as json")
+            raise UsageError(f"'{shown(self.response[:40])}' is not a format of responses; use json")
         if self.fail_at is None:
             return
         require_stage(self.fail_at)

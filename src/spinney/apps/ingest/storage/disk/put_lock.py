@@ -54,7 +54,7 @@ def _hold(folder: Path, object_id: str) -> int:
 
 
 def _is_current(path: Path, handle: int) -> bool:
-    """Whether the locked file still has that name: the previous holder may have removed it."""
+    """Return whether the locked file still has that name: the previous holder may have removed it."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
