@@ -39,8 +39,10 @@ PAGE = 100
 """How many items a page of a list has unless the request names a limit."""
 PAGE_MAX = 1_000
 """The most items of a page."""
-Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
-After = Annotated[int, Field(ge=0, le=2**62, description="`next` of the page before.")]
+Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="The maximum number of items in the answer.")]
+After = Annotated[
+    int, Field(ge=0, le=2**62, description="Continue after this item: `next` of the previous page.")
+]
 
 
 def _priority(priority: int) -> int:
@@ -54,7 +56,7 @@ Priority = Annotated[
     int,
     AfterValidator(_priority),
     WithJsonSchema({"type": "integer", "minimum": PRIORITIES[0], "maximum": PRIORITIES[-1]}),
-    Field(description="0 (first) to 99 (last)."),
+    Field(description="The priority, 0 (first) to 99 (last)."),
 ]
 
 IdempotencyKey = Annotated[

@@ -1,4 +1,4 @@
-"""Which jobs: the filter of lists, counts and verbs, said once."""
+"""The filter of jobs that lists, counts and verbs have in common."""
 
 from typing import Annotated
 
@@ -15,34 +15,35 @@ _FINGERPRINT = WithJsonSchema({"type": "string", "pattern": "^[0-9a-fA-F]{1,16}$
 
 
 class JobFilter(BaseModel):
-    """A job fits when it fits every field that is set."""
+    """Which jobs are meant: a job matches when it matches every field that is set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     state: Annotated[list[Annotated[State, Field(strict=False)]] | None, Field(max_length=len(State))] = (
-        Field(default=None, description="Only of these states; may be repeated.")
+        Field(default=None, description="Only jobs in these states; may be repeated.")
     )
-    type: Word | None = Field(default=None, description="Only of this job type.")
-    queue: Word | None = Field(default=None, description="Only in this queue.")
-    stage: Word | None = Field(default=None, description="Only those that run this stage, or would next.")
-    collection: Word | None = Field(default=None, description="Only of this collection.")
-    submitter: Word | None = Field(default=None, description="Only of this submitter.")
-    root: BoundedNumber | None = Field(
-        default=None, description="Only in the tree of this job, itself included."
-    )
+    type: Word | None = Field(default=None, description="Only jobs of this type.")
+    queue: Word | None = Field(default=None, description="Only jobs in this queue.")
+    stage: Word | None = Field(default=None, description="Only jobs whose current or next stage this is.")
+    collection: Word | None = Field(default=None, description="Only jobs of this collection.")
+    submitter: Word | None = Field(default=None, description="Only jobs of this submitter.")
+    root: BoundedNumber | None = Field(default=None, description="Only this job and all jobs below it.")
     parent: BoundedNumber | None = Field(default=None, description="Only direct subjobs of this job.")
     roots: bool = Field(default=False, description="Only jobs at the top of a tree.")
-    node: Word | None = Field(default=None, description="Only those that this node runs or ran last.")
+    node: Word | None = Field(default=None, description="Only jobs that this node runs or ran last.")
     message: Text | None = Field(
-        default=None, description="Only those whose message holds this text; completed ones are not searched."
+        default=None,
+        description="Only jobs whose message contains this text; completed jobs are not searched.",
     )
-    below: BoundedNumber | None = Field(default=None, description="Only below this job, itself not included.")
+    below: BoundedNumber | None = Field(
+        default=None, description="Only jobs below this job, without the job itself."
+    )
     failure: Annotated[str, _FINGERPRINT] | None = Field(
         default=None, description="Only failed jobs with the failure whose fingerprint begins with this."
     )
-    created_after: Time | None = Field(default=None, description="Only those submitted then or later.")
-    created_before: Time | None = Field(default=None, description="Only those submitted before.")
-    settled_before: Time | None = Field(default=None, description="Only those that settled before.")
+    created_after: Time | None = Field(default=None, description="Only jobs submitted at this time or later.")
+    created_before: Time | None = Field(default=None, description="Only jobs submitted before this time.")
+    settled_before: Time | None = Field(default=None, description="Only jobs that settled before this time.")
 
     def filter(self, service: Service) -> Filter:
         """Return the filter as the store understands it. Raises Refused when no failure begins with ``failure``, and

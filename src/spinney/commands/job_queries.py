@@ -23,7 +23,7 @@ TREE_MAX = 10_000
 class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
     existing: bool = Field(
         default=False,
-        description="Refuse a type, stage, queue, node or tree that does not exist, where no job fits.",
+        description="Where no job matches, refuse a type, stage, queue, node or tree that does not exist.",
     )
 
     def _require_existing(self, service: Service, filter_: Filter, jobs: int) -> None:
@@ -39,7 +39,7 @@ class ListJobs(_JobFilterCommand, route="GET /jobs"):
     Returns the jobs that fit all of the filters, the newest first. An unknown filter is refused, so that a
     typing error lists nothing rather than everything."""
 
-    newest: bool = Field(default=True, description="The newest first; false: the oldest.")
+    newest: bool = Field(default=True, description="Whether the newest job comes first; false: the oldest.")
     after: After = 0
     limit: Limit = PAGE
 
@@ -83,7 +83,7 @@ class ShowTree(Command, route="GET /jobs/{job}/tree"):
     limit: Annotated[
         int,
         WithJsonSchema({"type": "integer", "minimum": 1, "maximum": TREE_MAX}),
-        Field(ge=1, description="How many at most."),
+        Field(ge=1, description="The maximum number of jobs in the answer."),
     ] = PAGE_MAX
 
     def run(self, service: Service) -> All[JobDetails]:
