@@ -86,11 +86,12 @@ class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USE
     You can only grant rights that you have."""
 
     name: Name = Field(description="The user's name.", examples=["ann"])
-    rights: RightsField = Field(description="What the user may.")
+    rights: RightsField = Field(description="The user's role and its limits.")
     password: Password | None = Field(
         default=None,
         repr=False,
-        description="null: the user sets one with a link (`POST /users/NAME/link`), or signs in through a proxy.",
+        description="The first password; null: the user sets one with a link (`POST /users/NAME/link`), or signs in "
+        "through a proxy.",
     )
     reason: Reason = None
 
@@ -109,7 +110,7 @@ class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USE
 class ShowUser(Command, route="GET /users/{name}"):
     """Show a user.
 
-    Every user may see the own account."""
+    Every user may see their own account."""
 
     name: UserName
 
@@ -125,8 +126,12 @@ class ChangeUser(Command, route="PATCH /users/{name}", role=Role.ADMIN, to=_USER
     stays as it is."""
 
     name: UserName
-    rights: RightsField | None = Field(default=None, description="What the user may from now on.")
-    disabled: bool | None = Field(default=None, description="Whether the user may not sign in.")
+    rights: RightsField | None = Field(
+        default=None, description="The user's role and its limits from now on."
+    )
+    disabled: bool | None = Field(
+        default=None, description="Whether the user is disabled and can no longer sign in."
+    )
     reason: Reason = None
 
     def run(self, service: Service) -> User:
@@ -222,10 +227,10 @@ class EndSessions(Command, route="DELETE /users/{name}/sessions"):
 class ListTokens(Command, route="GET /tokens"):
     """List tokens.
 
-    Their secrets are not stored. A caller who is no admin sees only the own tokens.
+    Their secrets are not stored. A caller who is no admin sees only their own tokens.
     """
 
-    owner: Word | None = Field(default=None, description="Only of this user.")
+    owner: Word | None = Field(default=None, description="Only tokens of this user.")
 
     def run(self, service: Service) -> All[Token]:
         owner = self.owner
@@ -245,8 +250,10 @@ class MakeToken(Command, route="POST /tokens", status=201):
         default=None,
         description="The user for whom it acts; null: a machine's token, which only an admin can make.",
     )
-    rights: RightsField | None = Field(default=None, description="Its rights; left out: the owner's.")
-    expires: Time | None = Field(default=None, description="When it expires; null: never.")
+    rights: RightsField | None = Field(
+        default=None, description="The token's rights; left out: those of its owner."
+    )
+    expires: Time | None = Field(default=None, description="When the token expires; null: never.")
     reason: Reason = None
 
     def run(self, service: Service) -> NewToken:
@@ -286,7 +293,7 @@ class RevokeToken(Command, route="DELETE /tokens/{token}"):
 
     It is refused from now on, for ever."""
 
-    token: str = Field(pattern=r"^[0-9a-f]{1,64}$", description="Its id, not its secret.")
+    token: str = Field(pattern=r"^[0-9a-f]{1,64}$", description="The token's id, not its secret.")
     reason: Reason = None
 
     def run(self, service: Service) -> Token:

@@ -30,9 +30,11 @@ class ScopeRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     collections: Names | None = Field(
-        default=None, description="Only jobs of these collections; null: of all.", examples=[["birds"]]
+        default=None,
+        description="Only jobs of these collections; null: of all collections.",
+        examples=[["birds"]],
     )
-    queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all.")
+    queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all queues.")
 
 
 class RightsRequest(BaseModel):
@@ -43,18 +45,19 @@ class RightsRequest(BaseModel):
     role: Annotated[Role, Field(strict=False)] = Field(examples=["operator"])
     within: ScopeRequest = ScopeRequest()
     shares: Names | None = Field(
-        default=None, description="Shares that may be named; `lab:*`: all that begin so; null: any."
+        default=None,
+        description="Shares that may be named; `lab:*`: all that begin with `lab:`; null: any share.",
     )
     priorities: Annotated[list[Priority], Field(min_length=2, max_length=2, strict=False)] | None = Field(
         default=None,
-        description="The first and the last priority that may be given; null: any.",
+        description="The first and the last priority that may be given; null: any priority.",
         examples=[[40, 60]],
     )
     locks: Names | None = Field(
-        default=None, description="Locks that may be freed or given a capacity; null: any."
+        default=None, description="Locks that may be freed or given a capacity; null: any lock."
     )
     external: Names = Field(
-        default=[], description="Job types whose external stages may be claimed; `*`: of all."
+        default=[], description="Job types whose external stages may be claimed; `*`: all job types."
     )
 
 

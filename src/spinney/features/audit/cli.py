@@ -52,7 +52,7 @@ class ListOptions:
         int | None,
         option(metavar="N", min=0, max=SEQ_MAX, help_="Start after entry N instead of with the latest."),
     ] = None
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")] = 50
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The maximum number of entries.")] = 50
     verb: Annotated[str | None, option(help_="Only this action, for example retry.")] = None
     by: Annotated[str | None, option(metavar="NAME", help_="Only actions of this user.")] = None
     steps: Annotated[

@@ -51,9 +51,9 @@ class ChainVerification:
 
 
 class _List(Command, route="GET /audit"):
-    verb: Word | None = Field(default=None, description="Only of this verb.", examples=["retry"])
-    by: Word | None = Field(default=None, description="Only by this one.")
-    newest: bool = Field(default=True, description="The newest first; false: the oldest.")
+    verb: Word | None = Field(default=None, description="Only entries of this verb.", examples=["retry"])
+    by: Word | None = Field(default=None, description="Only entries of this user.")
+    newest: bool = Field(default=True, description="Whether the newest entry comes first; false: the oldest.")
     after: After = 0
     limit: Limit = PAGE
 
@@ -101,7 +101,7 @@ class VerifyAudit(
     removed.
     """
 
-    head: Head | None = Field(default=None, description="One that was kept elsewhere.")
+    head: Head | None = Field(default=None, description="A head that was kept elsewhere.")
 
     def run(self, service: Service) -> ChainVerification:
         """Return the result also for a broken chain: a caller must be able to tell it from a request that

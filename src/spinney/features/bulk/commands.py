@@ -38,19 +38,20 @@ _canary_watched = threading.Lock()
 
 
 class CanaryFields(BaseModel):
-    """A few jobs first; all others only if few of those fail."""
+    """The settings of a canary: a few jobs run first, and all others only if few of those fail."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     first: Annotated[int, Field(ge=1, le=IDS_MAX)] = Field(
-        description="So many jobs go first.", examples=[10]
+        description="How many jobs go first.", examples=[10]
     )
     stop_at: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.1, description="The share of failures, 0 to 1, at which it stops."
+        default=0.1, description="The share of failures, 0 to 1, at which the operation stops."
     )
     patience_s: Annotated[float, Field(gt=0), DurationField()] | None = Field(
         default=600.0,
-        description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time; null: as long as "
+        description="How long each check waits for jobs to settle: seconds, or text such as `5m`; null: as long as "
+        "they "
         "they take. A server waits an hour at most.",
     )
 
@@ -66,22 +67,31 @@ class _BulkCommand(Command, route="POST /jobs/verbs"):
     """The fields that plan and run have in common: the verb, to which jobs it is applied, and the particulars
     of some verbs."""
 
-    verb: Annotated[Verb, Field(strict=False, description="What is done to them.")]
+    verb: Annotated[Verb, Field(strict=False, description="The verb that is applied to the jobs.")]
     filter: JobFilterBody | None = Field(
-        default=None, description="To all jobs that fit; at least one field is given."
+        default=None,
+        description="The jobs are all that match this filter; at least one of its fields must be set.",
     )
     ids: (
         Annotated[list[BoundedNumber], Field(min_length=1, json_schema_extra={"maxItems": IDS_MAX})] | None
-    ) = Field(default=None, description="To these jobs; with a filter to those of them that fit.")
-    reason: Reason = None
-    stage: Word | None = Field(default=None, description="retry, rerun: from this stage on.")
-    and_after: bool = Field(
-        default=False, description="retry, rerun: also what finished after the first failure of its tree."
+    ) = Field(
+        default=None, description="The numbers of the jobs; with a filter, only those of them that match."
     )
-    tree: bool = Field(default=False, description="cancel: with all below.")
-    queue: Word | None = Field(default=None, description="move: where to; retry, rerun: in this queue.")
-    priority: Priority | None = Field(default=None, description="priority: which.")
-    until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
+    reason: Reason = None
+    stage: Word | None = Field(
+        default=None, description="For retry and rerun: the stage from which jobs continue."
+    )
+    and_after: bool = Field(
+        default=False,
+        description="For retry and rerun: also run again what finished after the first failure of its tree.",
+    )
+    tree: bool = Field(default=False, description="For cancel: also cancel all jobs below them.")
+    queue: Word | None = Field(
+        default=None,
+        description="For move: the new queue. For retry and rerun: the queue in which jobs run again.",
+    )
+    priority: Priority | None = Field(default=None, description="For priority: the new priority.")
+    until: Moment | None = Field(default=None, description="For hold: when the holds end by themselves.")
 
     def _plan(self, service: Service, *, exact: bool) -> Plan:
         """Return the plan of this command. Raises UsageError when it names no jobs, or too many through a server, and
@@ -108,9 +118,10 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
 
     exact: bool = Field(
         default=True,
-        description="dry_run: try it, which takes as long as doing it; false: count the jobs that match.",
+        description="With dry_run: try the operation, which takes as long as doing it; false: only count the jobs "
+        "that match.",
     )
-    stages: bool = Field(default=True, description="dry_run: also list the stages that would run again.")
+    stages: bool = Field(default=True, description="With dry_run: also list the stages that would run again.")
 
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
@@ -127,17 +138,23 @@ class RunBulk(
 ):
     """Apply a verb to many jobs.
 
-    To those in `ids`, to all that match `filter`, or to those in `ids` that match it. Look first with
-    `dry_run`, then give its number as `expect`. A client that disconnects stops the run after the step that
-    is being done; the same request, given again, does the rest. A rerun by `filter` needs `settled_before` in
-    it for that, as the steps report it: otherwise it also takes what has run again since.
+    The jobs are those in `ids`, all that match `filter`, or those in `ids` that match it. Look first with `dry_run`,
+    then give the number that it reports as `expect`. A client that disconnects stops the run after the step that is
+    being done; the same request, given again, does the rest. A rerun by `filter` needs `settled_before` in it for that,
+    as the steps report it: otherwise it also takes what has run again since.
     """
 
     expect: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
+        default=None,
+        description="Refuse the operation unless it would apply to exactly this many jobs, as the dry run reported.",
     )
-    canary: CanaryFields | None = Field(default=None, description="retry, rerun: a few jobs first.")
-    one_by_one: bool = Field(default=False, description="A step for each of `ids`.")
+    canary: CanaryFields | None = Field(
+        default=None,
+        description="For retry and rerun: run a few jobs first, and the others only if few of those fail.",
+    )
+    one_by_one: bool = Field(
+        default=False, description="Make each of `ids` a step of its own, with its own report."
+    )
 
     def run(self, service: Service) -> BulkResult:
         """Plan, compare the number with ``expect``, and carry the plan out, reporting each step and the state
@@ -145,7 +162,7 @@ class RunBulk(
         plan = self._plan(service, exact=self.expect is not None)
         if self.expect is not None and (plan.jobs != self.expect or plan.more):
             raise Refused(
-                f"it would be done to {'more than ' if plan.more else ''}{plan.jobs:,} jobs now, not to "
+                f"the operation would now apply to {'more than ' if plan.more else ''}{plan.jobs:,} jobs, not to "
                 f"{self.expect:,}; look again with dry_run"
             )
         canary = None if self.canary is None else self.canary.canary(service)

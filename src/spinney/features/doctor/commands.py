@@ -60,10 +60,10 @@ class _RulesCommand(Command, route="POST /doctor/examine"):
     only: list[Word] = Field(
         default=[],
         max_length=1_000,
-        description="Only these rules; empty: all.",
+        description="Check only these rules; empty: all rules.",
         examples=[["pending-nowhere"]],
     )
-    deep: bool = Field(default=False, description="Also the rules that take long.")
+    deep: bool = Field(default=False, description="Also check the rules that take long.")
 
 
 class ExamineStore(

@@ -61,7 +61,8 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
     """
 
     jobs: Annotated[
-        list[BoundedNumber], Field(min_length=1, max_length=PAGE_MAX, description="A job; may be repeated.")
+        list[BoundedNumber],
+        Field(min_length=1, max_length=PAGE_MAX, description="The number of a job; may be repeated."),
     ]
 
     def run(self, service: Service) -> All[Obstacle]:

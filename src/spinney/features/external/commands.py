@@ -61,7 +61,7 @@ class Lane(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     type: Word = Field(description="The job type.", examples=["talk"])
-    stage: Word = Field(description="Its external stage.", examples=["listen"])
+    stage: Word = Field(description="An external stage of that job type.", examples=["listen"])
 
 
 class ListExternalWorkers(Command, route="GET /external"):
@@ -84,11 +84,16 @@ class JoinExternalWorker(Command, route="POST /external", status=201):
     name: Word = Field(
         description="The name that lists show; joining again under it takes over.", examples=["ear-1"]
     )
-    lanes: list[Lane] = Field(min_length=1, max_length=_LANES_MAX, description="What it runs.")
-    slots: int = Field(default=1, ge=1, le=SLOTS_MAX, description="How many attempts it runs at once.")
+    lanes: list[Lane] = Field(
+        min_length=1, max_length=_LANES_MAX, description="The stages that the external worker runs."
+    )
+    slots: int = Field(
+        default=1, ge=1, le=SLOTS_MAX, description="How many attempts the external worker runs at once."
+    )
     lease_s: Annotated[float, Field(ge=LEASE_S[0], le=LEASE_S[1]), DurationField()] = Field(
         default=60.0,
-        description="Seconds, or text such as `5m`: it may be silent for so long before its attempts go back.",
+        description="How long the external worker may be silent before its attempts are taken back: seconds, or text "
+        "such as `5m`.",
     )
 
     def run(self, service: Service) -> ExternalWorkerDetails:
@@ -118,7 +123,9 @@ class ClaimAttempts(_WorkerCommand, route="POST /external/{worker}/claim"):
     """
 
     seen: Seen
-    limit: int = Field(default=1, ge=1, le=CLAIM_MAX, description="How many attempts at most.")
+    limit: int = Field(
+        default=1, ge=1, le=CLAIM_MAX, description="The maximum number of attempts in the answer."
+    )
 
     def run(self, service: Service) -> ClaimedWork:
         return service.part(External).claim(self.worker, seen=self.seen, limit=self.limit)
@@ -165,11 +172,16 @@ class SettleAttempt(_AttemptCommand, route="POST /external/{worker}/attempts/{jo
         "cancelled",
         "returned",
         "locked",
-    ] = Field(description="`returned`: handed back without having begun. `locked`: `lock` was refused.")
+    ] = Field(
+        description="How the attempt ended. `returned`: it is handed back and has not begun. `locked`: it could not "
+        "get `lock`."
+    )
     result: Any = Field(default=None, description="The value of a stage that passed, up to 64 kB of JSON.")
-    message: _LongText | None = Field(default=None, description="A line for people.", examples=["no sound"])
+    message: _LongText | None = Field(
+        default=None, description="A message of one line for people.", examples=["no sound"]
+    )
     error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(
-        default=None, description="For `error`."
+        default=None, description="For `error`: its type, message and traceback."
     )
     retryable: bool = Field(default=True, description="For `error`: whether another attempt may succeed.")
     code: int | None = Field(
@@ -180,9 +192,13 @@ class SettleAttempt(_AttemptCommand, route="POST /external/{worker}/attempts/{jo
         description="For `defer`: seconds, or text such as `5m`, until the stage is tried again.",
     )
     lane: bool = Field(
-        default=False, description="For `defer`: all jobs of the stage sleep for so long, then one probes."
+        default=False,
+        description="For `defer`: all jobs of the stage sleep until then; after that, one of them tries whether the "
+        "stage works again.",
     )
-    lock: Word | None = Field(default=None, description="For `locked`.")
+    lock: Word | None = Field(
+        default=None, description="For `locked`: the lock that the attempt could not get."
+    )
 
     def run(self, service: Service) -> None:
         settlement = Settlement(
@@ -196,9 +212,11 @@ class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{j
 
     Pages and lists show it while the attempt runs."""
 
-    fraction: float = Field(ge=0, le=1, description="How far it is, 0 to 1.", examples=[0.25])
+    fraction: float = Field(
+        ge=0, le=1, description="The progress of the attempt as a fraction from 0 to 1.", examples=[0.25]
+    )
     message: Text | None = Field(
-        default=None, description="A line for people.", examples=["12 of 48 minutes"]
+        default=None, description="A message of one line for people.", examples=["12 of 48 minutes"]
     )
 
     def run(self, service: Service) -> None:
@@ -207,8 +225,12 @@ class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{j
 
 class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
     name: Word = Field(description="The name of the entry.", examples=["words"])
-    value: Any = Field(description="Any JSON, up to 64 kB; null removes the entry.", examples=[17])
-    of: Literal["job", "parent", "root"] = Field(default="job", description="Whose data.")
+    value: Any = Field(
+        description="The value: any JSON of up to 64 kB; null removes the entry.", examples=[17]
+    )
+    of: Literal["job", "parent", "root"] = Field(
+        default="job", description="Whose data to change: those of the job, its parent or its root."
+    )
 
 
 class PutAttemptData(_DataCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
@@ -240,7 +262,8 @@ class SpawnSubjobs(_AttemptCommand, route="POST /external/{worker}/attempts/{job
     jobs: list[dict[str, Any]] = Field(
         min_length=1,
         max_length=SPAWN_MAX,
-        description="Each as a line of a submission: `type`, `params`, and any options (`key`, `queue`, `priority` …).",
+        description="The subjobs, each as a line of a submission: `type`, `params`, and any options (`key`, `queue`, "
+        "`priority` …).",
         examples=[[{"type": "part", "params": {"n": 1}}]],
     )
 
@@ -259,8 +282,13 @@ class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{
     when the lock is free."""
 
     name: Word = Field(description="The name of the lock.", examples=["receiver:SG-1"])
-    until: Literal["attempt", "job"] = Field(default="attempt", description="How long it is kept.")
-    amount: int = Field(default=1, ge=1, le=2**31 - 1, description="How much of the lock's capacity.")
+    until: Literal["attempt", "job"] = Field(
+        default="attempt",
+        description="How long the lock is kept: until the attempt ends, or until the job settles.",
+    )
+    amount: int = Field(
+        default=1, ge=1, le=2**31 - 1, description="How much of the lock's capacity is taken."
+    )
 
     def run(self, service: Service) -> LockResult:
         taken = service.part(External).take_lock(

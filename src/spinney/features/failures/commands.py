@@ -26,7 +26,11 @@ NEWEST = 10
 
 Fingerprint = Annotated[
     str,
-    Field(pattern=r"^[0-9a-fA-F]{1,16}$", description="Its first digits are enough.", examples=["9f86d0"]),
+    Field(
+        pattern=r"^[0-9a-fA-F]{1,16}$",
+        description="The fingerprint of a failure; its first digits are enough.",
+        examples=["9f86d0"],
+    ),
 ]
 
 
@@ -45,8 +49,10 @@ class ListFailures(Command, route="GET /failures"):
     Groups the jobs that failed by an attempt of their own, the largest group first.
     """
 
-    type: Word | None = Field(default=None, description="Only of this job type.")
-    limit: Annotated[int, Field(ge=1, le=100_000, description="How many causes.")] = PAGE
+    type: Word | None = Field(default=None, description="Only failures of this job type.")
+    limit: Annotated[
+        int, Field(ge=1, le=100_000, description="The maximum number of causes in the answer.")
+    ] = PAGE
 
     def run(self, service: Service) -> FailureGroups:
         queries = service.part(Queries)

@@ -32,7 +32,9 @@ from spinney.web.request_context import Authenticated, RequestContext
 
 router = routes("files")
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-FilePath = Annotated[str, Path(description="Its path in the job's folder.", examples=["scans/page-1.tif"])]
+FilePath = Annotated[
+    str, Path(description="The path of the file in the job's folder.", examples=["scans/page-1.tif"])
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,8 @@ def _partial(whole: str, media_type: str) -> dict[int | str, dict[str, Any]]:
     content = {media_type: _BYTES}
     return documented(404, 409, 416) | {
         200: {"description": whole, "content": content},
-        206: {"description": "The part that `Range` asks for.", "content": content},
-        304: {"description": "It is as `If-None-Match` has it."},
+        206: {"description": "The part that `Range` requests.", "content": content},
+        304: {"description": "The file is unchanged: it has the tag that `If-None-Match` names."},
     }
 
 
@@ -122,8 +124,10 @@ async def read_output(
     stream: Stream,
     context: Authenticated,
     request: Request,
-    follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
-    start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
+    follow_: Annotated[
+        bool, Query(alias="follow", description="Continue until the attempt has ended.")
+    ] = False,
+    start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: start at this byte.")] = 0,
 ) -> Response:
     """Returns what the attempt wrote to stdout or stderr, as text. While it runs, the last bytes are left out
     as long as they may be the beginning of a secret. Secret parameters are redacted."""

@@ -38,20 +38,19 @@ SWEPT_S = 2.0
 NUDGE_EVERY = 5
 """After so many steps of a sweep nodes are woken, since jobs may have become ready."""
 
-HoldId = Annotated[int, Field(ge=1, le=2**62, description="Its number.")]
-HoldScope = Annotated[
-    Scope, Field(strict=False, description="The kind of what it covers.", examples=["queue"])
-]
+HoldId = Annotated[int, Field(ge=1, le=2**62, description="The hold's number.")]
+HoldScope = Annotated[Scope, Field(strict=False, description="What the hold covers.", examples=["queue"])]
 HoldName = Annotated[
     str,
     Field(
         max_length=500,
         pattern=r"^[^\x00-\x1f\x7f]*$",
-        description="Of the queue, type, collection or submitter; a job's number for `tree` and `job`; else empty.",
+        description="The name of the queue, type, collection or submitter; for `tree` and `job` the job's number; "
+        "otherwise empty.",
         examples=["slow"],
     ),
 ]
-End = Annotated[Moment | None, Field(description="It ends by itself at this time.")]
+End = Annotated[Moment | None, Field(description="When the hold ends by itself.")]
 
 
 def sweep_holds(service: Service, rest: Callable[[float], None] = time.sleep) -> None:
@@ -76,7 +75,7 @@ class ListHolds(Command, route="GET /holds"):
 
     released: bool = Field(
         default=False,
-        description="Instead those that were released, and some of whose jobs do not go on yet.",
+        description="List released holds instead, as long as some of their jobs do not continue yet.",
     )
 
     def run(self, service: Service) -> All[Hold]:
@@ -188,7 +187,9 @@ class PlanRelease(
 
     hold: HoldId
     together: list[int] = Field(
-        default=[], max_length=1_000, description="dry_run: further holds that would be released with it."
+        default=[],
+        max_length=1_000,
+        description="With dry_run: further holds that would be released together with this one.",
     )
 
     def run(self, service: Service) -> HoldPreview:

@@ -37,7 +37,8 @@ _Name = Annotated[
     str, Path(min_length=1, max_length=500, description="The inbox's name.", examples=["uploads"])
 ]
 _Upload = Annotated[
-    str, Path(min_length=1, max_length=100, description="Its id.", examples=["5f1c0d8e9ab24c37"])
+    str,
+    Path(min_length=1, max_length=100, description="The id of the upload.", examples=["5f1c0d8e9ab24c37"]),
 ]
 
 
@@ -45,13 +46,17 @@ class NewUpload(RequestModel):
     """A file that is to be uploaded."""
 
     name: str = Field(
-        min_length=1, max_length=255, description="Its name in the job's folder.", examples=["card.zip"]
+        min_length=1,
+        max_length=255,
+        description="The name of the file in the job's folder.",
+        examples=["card.zip"],
     )
-    size: int = Field(ge=0, le=2**62, description="How many bytes it has.", examples=[1_048_576])
+    size: int = Field(ge=0, le=2**62, description="The size of the file in bytes.", examples=[1_048_576])
     announced: str | None = Field(
         None,
         pattern="^[0-9a-f]{64}$",
-        description="Its SHA-256: bytes that came before are refused at once, and bytes that differ at the end.",
+        description="The SHA-256 of the file: a file that came before is refused at once, and one that differs is "
+        "refused at the end.",
     )
     modified: str | None = Field(
         None,
@@ -103,7 +108,13 @@ async def send_upload(
     context: Authenticated,
     request: Request,
     offset: Annotated[
-        int, Query(ge=0, le=2**62, description="`received`, behind which they go.", examples=[4096])
+        int,
+        Query(
+            ge=0,
+            le=2**62,
+            description="Where the bytes belong in the file: `received` of the upload.",
+            examples=[4096],
+        ),
     ],
 ) -> Upload:
     """The body is the next bytes, as many as you like. When all are here, the answer has the job

@@ -77,7 +77,7 @@ def _state(inbox: Inbox, *, is_new: bool = False) -> str:
         metavar="TIME",
         default="10s",
         parser=length("--rest", most=REST_MOST_S),
-        help_="Take a file when it has not changed for so long.",
+        help_="Take a file when it has not changed for this long.",
     ),
     duplicates=option(
         metavar="POLICY",
@@ -114,7 +114,7 @@ list_command(
     others=False,
     name=NAME,
     rejected=option(help_="Of the arrivals only those that were rejected."),
-    limit=option(default=20, help_="At most so many arrivals."),
+    limit=option(default=20, help_="The maximum number of arrivals."),
 )
 def show(query: ListArrivals, performer: Performs, *, json: JsonOption = False) -> None:
     """Show an inbox with its latest arrivals: their jobs, or why they were rejected."""

@@ -66,28 +66,30 @@ class PutInbox(
 
     name: InboxName
     folder: Name = Field(
-        description="The folder: a whole path on the hosts that see it.", examples=["/srv/incoming"]
+        description="The folder: an absolute path on the hosts that see it.", examples=["/srv/incoming"]
     )
     type: Name = Field(description="The type of its jobs.")
     params: dict[str, Any] = Field(
         default={},
-        description="Parameters of each job; a parameter `file` of the type gets the name of what was dropped.",
+        description="The parameters of each job; if the type has a parameter `file`, it gets the name of the dropped "
+        "file.",
     )
     options: dict[str, Any] = Field(
         default={},
         description="Options of each job: `queue`, `priority`, `share`, `collection`, and `submitter` instead of who "
         "dropped the file.",
     )
-    host: Name | None = Field(default=None, description="Only nodes of this host look there.")
+    host: Name | None = Field(default=None, description="Only nodes of this host watch the folder.")
     rest_s: Annotated[float, DurationField()] = Field(
         default=REST_S,
-        description="Seconds, or text such as `1m`: a file is taken when it has not changed for so long.",
+        description="A file is taken when it has not changed for this long: seconds, or text such as `1m`.",
     )
     duplicates: Annotated[str, WithJsonSchema({"type": "string", "enum": [*Duplicates]})] = Field(
         default=Duplicates.REFUSE,
-        description="What happens to bytes that came before: `refuse` rejects them, `accept` makes a job.",
+        description="What happens to a file with the same content as an earlier one: `refuse` rejects it, `accept` "
+        "makes a job.",
     )
-    paused: bool = Field(default=False, description="Take nothing before it is resumed.")
+    paused: bool = Field(default=False, description="Take no files before the inbox is resumed.")
     replace: bool = Field(default=False, description="Replace an existing inbox, which is refused otherwise.")
 
     def run(self, service: Service) -> Inbox:
@@ -125,7 +127,7 @@ class PauseInbox(
     A paused inbox takes nothing; what is dropped there waits."""
 
     name: InboxName
-    paused: bool = Field(description="Whether it takes nothing.")
+    paused: bool = Field(description="Whether the inbox is paused and takes no files.")
     reason: Reason = None
 
     def run(self, service: Service) -> Inbox:
@@ -178,7 +180,7 @@ class ListArrivals(
     Newest first, each with its job, or why it was rejected."""
 
     name: InboxName
-    rejected: bool = Field(default=False, description="Only those that were rejected.")
+    rejected: bool = Field(default=False, description="Only arrivals that were rejected.")
     after: After = 0
     limit: Limit = PAGE
 

@@ -64,7 +64,7 @@ class RetryJob(_JobCommand, route="POST /jobs/{job}/retry", role=Role.SUBMITTER,
     verb = Verb.RETRY
 
     stage: Word | None = Field(default=None, description="Restart from this stage.")
-    queue: Word | None = Field(default=None, description="In this queue.")
+    queue: Word | None = Field(default=None, description="The queue in which the job runs from now on.")
 
 
 class RerunJob(_JobCommand, route="POST /jobs/{job}/rerun", role=Role.OPERATOR, to="rerun jobs"):
@@ -75,7 +75,7 @@ class RerunJob(_JobCommand, route="POST /jobs/{job}/rerun", role=Role.OPERATOR, 
     verb = Verb.RERUN
 
     stage: Word | None = Field(default=None, description="Restart from this stage.")
-    queue: Word | None = Field(default=None, description="In this queue.")
+    queue: Word | None = Field(default=None, description="The queue in which the job runs from now on.")
 
 
 class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTER, to="cancel jobs"):
@@ -99,8 +99,11 @@ class HoldJob(_JobCommand, route="POST /jobs/{job}/hold", role=Role.SUBMITTER, t
 
     verb = Verb.HOLD
 
-    reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
-    until: Moment | None = Field(default=None, description="It ends by itself at this time.")
+    reason: Word = Field(
+        description="The reason, which is shown to everybody who sees the job.",
+        examples=["the receiver is being repaired"],
+    )
+    until: Moment | None = Field(default=None, description="When the hold ends by itself.")
 
 
 class ReleaseJob(_JobCommand, route="POST /jobs/{job}/release", role=Role.SUBMITTER, to="release jobs"):
@@ -118,7 +121,7 @@ class MoveJob(_JobCommand, route="POST /jobs/{job}/move", role=Role.OPERATOR, to
 
     verb = Verb.MOVE
 
-    queue: Word = Field(description="Where it goes.")
+    queue: Word = Field(description="The queue to which the job moves.")
 
 
 class PrioritiseJob(

@@ -23,7 +23,13 @@ from spinney.service.visibility import Visibility
 
 LockName = Annotated[
     str,
-    Field(min_length=1, max_length=200, pattern=PRINTABLE, description="Its name.", examples=["disk:work"]),
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=PRINTABLE,
+        description="The lock's name.",
+        examples=["disk:work"],
+    ),
 ]
 Amount = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": AMOUNT_MAX})]
 """The store checks the number, so that its message can say what to do instead."""
@@ -52,7 +58,9 @@ class ListLocks(Command, route="GET /locks"):
     Those that a visible job has or waits for, by name; with an item for each owner. Owners that you may not see are
     not named."""
 
-    after: Annotated[str, Field(max_length=200, description="`next` of the page before.")] = ""
+    after: Annotated[
+        str, Field(max_length=200, description="Continue after this lock: `next` of the previous page.")
+    ] = ""
     limit: Limit = PAGE
 
     def run(self, service: Service) -> Page[LockInfo]:
@@ -79,7 +87,7 @@ class FreeLock(Command, route="DELETE /locks/{name}", role=Role.OPERATOR, to="fr
 
     name: LockName
     reason: RequiredReason
-    job: JobNumber | None = Field(default=None, description="Only from this job.")
+    job: JobNumber | None = Field(default=None, description="Free the lock only from this job.")
 
     def run(self, service: Service) -> ReleasedLock:
         """Free the lock, and wake nodes for the jobs that waited; return how many jobs have lost it.
@@ -130,7 +138,9 @@ class SetCapacity(
     loses a lock that it has."""
 
     name: LockName
-    capacity: Amount | None = Field(description="null: reset it to what is declared.", examples=[3])
+    capacity: Amount | None = Field(
+        description="The capacity; null: reset it to what is declared.", examples=[3]
+    )
     reason: Reason = None
 
     def run(self, service: Service) -> Capacity:

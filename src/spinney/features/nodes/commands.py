@@ -65,7 +65,9 @@ class SetSlots(
     Jobs in slots that are removed finish. The number also applies whenever the node starts again."""
 
     node: NodeName
-    slots: NumberOfSlots | None = Field(description="How many; null: as it was started.", examples=[8])
+    slots: NumberOfSlots | None = Field(
+        description="The number of slots; null: as many as the node was started with.", examples=[8]
+    )
     reason: Reason = None
 
     def run(self, service: Service) -> NodeOrders:

@@ -70,8 +70,11 @@ class CreateQueue(
     No application has to declare it."""
 
     name: QueueName
-    limit: Limit = Field(default=None, description="null: no limit.")
-    order: Order = Field(default="default", description="`default`: the earliest lineage first.")
+    limit: Limit = Field(default=None, description="The number of slots, or a percentage; null: no limit.")
+    order: Order = Field(
+        default="default",
+        description="The order of jobs. `default`: the job with the earliest lineage first.",
+    )
     sharing: Sharing | None = Field(
         default=None, description="How slots are shared out; null: the default of the order."
     )

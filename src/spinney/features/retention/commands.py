@@ -89,7 +89,7 @@ class SetRetention(Command, route="PUT /retention/{type}/{state}", role=Role.ADM
     type: TypeOrAll
     state: StateName
     keep_s: Period | None = Field(
-        description="Seconds after a job has settled, or text such as `30d`; null: for ever.",
+        description="How long jobs are kept after they have settled: seconds, or text such as `30d`; null: for ever.",
         examples=[2_592_000],
     )
     reason: Reason = None

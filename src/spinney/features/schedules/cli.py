@@ -131,7 +131,7 @@ list_command(
     ListScheduleRuns,
     "show",
     name=NAME,
-    limit=option(default=10, help_="At most so many past runs."),
+    limit=option(default=10, help_="The maximum number of past runs."),
 )
 def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = False) -> None:
     """Show a schedule with its next times, in its time zone and in UTC, and its last runs."""

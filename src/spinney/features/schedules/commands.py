@@ -61,17 +61,17 @@ class PutSchedule(
     it."""
 
     name: ScheduleName
-    type: Name = Field(description="The type of its jobs.")
+    type: Name = Field(description="The type of the jobs.")
     cron: Name | None = Field(
         default=None,
-        description="Five fields, as crontab(5), or a word such as `@daily`.",
+        description="A cron expression: five fields as in crontab(5), or a word such as `@daily`.",
         examples=["0 6 * * mon"],
     )
     every_s: Annotated[float, DurationField()] | None = Field(
-        default=None, description="Seconds, or text such as `1h30m`, from one time to the next."
+        default=None, description="The interval from one time to the next: seconds, or text such as `1h30m`."
     )
     zone: Name = Field(default="UTC", description="IANA name of the time zone that `cron` is read in.")
-    params: dict[str, Any] = Field(default={}, description="Parameters of each job.")
+    params: dict[str, Any] = Field(default={}, description="The parameters of each job.")
     options: dict[str, Any] = Field(
         default={},
         description="Options of each job: `queue`, `priority`, `share`, `collection`, `submitter`.",
@@ -83,7 +83,7 @@ class PutSchedule(
     catch_up: Annotated[str, WithJsonSchema({"type": "string", "enum": [*CatchUp]})] = Field(
         default=CatchUp.LAST, description="Which missed times are made up for: `none`, `last` or `all`."
     )
-    paused: bool = Field(default=False, description="Submit no jobs before it is resumed.")
+    paused: bool = Field(default=False, description="Submit no jobs before the schedule is resumed.")
     replace: bool = Field(
         default=False, description="Replace an existing schedule, which is refused otherwise."
     )
@@ -127,7 +127,7 @@ class PauseSchedule(
     A paused schedule submits no jobs; when it is resumed, its catch-up policy decides about the missed times."""
 
     name: ScheduleName
-    paused: bool = Field(description="Whether it submits no jobs.")
+    paused: bool = Field(description="Whether the schedule is paused and submits no jobs.")
     reason: Reason = None
 
     def run(self, service: Service) -> Schedule:
@@ -192,7 +192,7 @@ class ListScheduleRuns(Command, route="GET /schedules/{name}/runs"):
     Newest first, each with its outcome."""
 
     name: ScheduleName
-    limit: Annotated[int, Field(ge=1, le=1_000, description="How many.")] = 20
+    limit: Annotated[int, Field(ge=1, le=1_000, description="How many times are listed.")] = 20
 
     def run(self, service: Service) -> All[ScheduleRun]:
         return All(items=service.part(Queries).runs(self.name, limit=self.limit))
@@ -204,7 +204,7 @@ class ListComingTimes(Command, route="GET /schedules/{name}/coming"):
     Microseconds since 1970 UTC, whether it is paused or not."""
 
     name: ScheduleName
-    count: Annotated[int, Field(ge=1, le=100, description="How many.")] = 5
+    count: Annotated[int, Field(ge=1, le=100, description="How many times are listed.")] = 5
 
     def run(self, service: Service) -> Sequence[int]:
         return service.part(Queries).coming(self.name, self.count)

@@ -25,7 +25,7 @@ class ShowStats(Command, route="GET /stats"):
         Field(
             ge=1,
             le=WINDOW_MAX_S,
-            description="Rates are over the last so many seconds, or a text such as `5m`.",
+            description="The period for rates: seconds, or text such as `5m`.",
         ),
         DurationField(word=True),
     ] = STATS_WINDOW_S

@@ -39,7 +39,7 @@ _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width"
     summary="Submit a job",
     status_code=201,
     responses=documented(404, 408, 409, 413, 415, 507)
-    | {201: {"description": "It is accepted.", "headers": REPLAYED}},
+    | {201: {"description": "The job is accepted.", "headers": REPLAYED}},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -110,7 +110,7 @@ async def _with_files(request: Request, context: RequestContext, key: str | None
     summary="Submit many jobs",
     status_code=201,
     responses=documented(404, 408, 409, 413, 415)
-    | {201: {"description": "All are accepted.", "headers": REPLAYED}},
+    | {201: {"description": "All jobs are accepted.", "headers": REPLAYED}},
     openapi_extra={
         "requestBody": {
             "required": True,

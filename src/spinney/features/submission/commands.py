@@ -65,7 +65,9 @@ class SubmissionOptions(BaseModel):
         default=None, description="The queue, for all stages of the job.", examples=["nightly"]
     )
     priority: Priority | None = Field(
-        default=None, description="0 (first) to 99 (last); by default the type's.", examples=[40]
+        default=None,
+        description="The priority, 0 (first) to 99 (last); by default that of the type.",
+        examples=[40],
     )
     share: Name | None = Field(
         default=None,
@@ -75,15 +77,15 @@ class SubmissionOptions(BaseModel):
     collection: Name | None = Field(
         default=None, description="The collection that the job belongs to.", examples=["birds"]
     )
-    submitter: Name | None = Field(
-        default=None, description="In whose name, if not in yours.", examples=["ann"]
-    )
+    submitter: Name | None = Field(default=None, description="The submitter, if not you.", examples=["ann"])
     key: Name | None = Field(
-        default=None, description="At most one unsettled job has this key.", examples=["scan-17"]
+        default=None, description="A key that at most one unsettled job has.", examples=["scan-17"]
     )
-    forever: bool = Field(default=False, description="The key stays taken until the job is deleted.")
+    forever: bool = Field(default=False, description="Whether the key stays taken until the job is deleted.")
     at: Moment | None = Field(
-        default=None, description="Not before this time.", examples=["2030-01-31T08:00:00Z"]
+        default=None,
+        description="The job does not start before this time.",
+        examples=["2030-01-31T08:00:00Z"],
     )
     needs: Annotated[list[BoundedNumber], Field(max_length=NEEDS_MAX)] = Field(
         default=[], description="Jobs that must complete first."
@@ -118,7 +120,9 @@ class SubmitJob(
     type: Name | None = Field(
         default=None, description="The job type; without it, the default type of the queue."
     )
-    params: dict[str, Any] = Field(default={}, description="Its parameters, as the type's schema says.")
+    params: dict[str, Any] = Field(
+        default={}, description="The parameters, as the schema of the type describes them."
+    )
     data: dict[Text, Any] = Field(default={}, description="The initial `job.data`.")
     idempotency_key: IdempotencyKey | None = None
 
@@ -185,7 +189,9 @@ class SubmitJobs(
 
     lines: Annotated[SkipValidation[Iterable[str | bytes]], AfterValidator(_encoded_lines)]
     type: Name | None = Field(
-        default=None, description="Lines are parameters of jobs of this type.", examples=["resize"]
+        default=None,
+        description="The job type, where each line has only the parameters of a job.",
+        examples=["resize"],
     )
     idempotency_key: IdempotencyKey | None = None
 
@@ -266,13 +272,15 @@ class ListBatches(Command, route="GET /batches"):
     state: States | None = Field(
         default=None, description="Only batches whose root job is in one of these states."
     )
-    type: Word | None = Field(default=None, description="Only of this job type.")
-    queue: Word | None = Field(default=None, description="Only in this queue.")
-    collection: Word | None = Field(default=None, description="Only of this collection.")
-    submitter: Word | None = Field(default=None, description="Only of this submitter.")
-    message: Text | None = Field(default=None, description="Only those whose message holds this text.")
+    type: Word | None = Field(default=None, description="Only batches of this job type.")
+    queue: Word | None = Field(default=None, description="Only batches in this queue.")
+    collection: Word | None = Field(default=None, description="Only batches of this collection.")
+    submitter: Word | None = Field(default=None, description="Only batches of this submitter.")
+    message: Text | None = Field(default=None, description="Only batches whose message contains this text.")
     after: After = 0
-    limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = PAGE
+    limit: Annotated[int, Field(ge=1, le=100, description="The maximum number of items in the answer.")] = (
+        PAGE
+    )
 
     def run(self, service: Service) -> Page[BatchProgress]:
         job_filter = Filter(
@@ -313,10 +321,12 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
     In short, oldest first: for a grid of states."""
 
     job: JobNumber
-    state: States | None = Field(default=None, description="Only of these states.")
-    direct: bool = Field(default=True, description="Only direct subjobs; false: all below.")
+    state: States | None = Field(default=None, description="Only jobs in these states.")
+    direct: bool = Field(default=True, description="Only direct subjobs; false: all jobs below.")
     after: After = 0
-    limit: Annotated[int, Field(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX
+    limit: Annotated[
+        int, Field(ge=1, le=OBJECTS_MAX, description="The maximum number of items in the answer.")
+    ] = PAGE_MAX
 
     def run(self, service: Service) -> Page[JobSummary]:
         # Only for its check: raises NoSuchJob for a job that the caller may not see, and NoSuch for one that has a

@@ -91,9 +91,9 @@ class AddWebhook(Command, route="POST /webhooks", status=201, role=Role.OPERATOR
     name: WebhookName
     url: Url = Field(description=_URL, examples=["https://example.org/hooks/spinney"])
     events: Events = Field(default=[EVERY], description=_EVENTS, examples=[["failed", "batch"]])
-    type: Name | None = Field(default=None, description="Only of jobs of this type.", examples=["ingest"])
-    collection: Name | None = Field(default=None, description="Only of jobs of this collection.")
-    queue: Name | None = Field(default=None, description="Only of jobs in this queue.")
+    type: Name | None = Field(default=None, description="Report only jobs of this type.", examples=["ingest"])
+    collection: Name | None = Field(default=None, description="Report only jobs of this collection.")
+    queue: Name | None = Field(default=None, description="Report only jobs in this queue.")
     roots_only: bool = Field(default=True, description=_ROOTS)
     reason: Reason = None
 
@@ -128,9 +128,9 @@ class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR,
     name: WebhookName
     url: Url | None = Field(default=None, description=_URL, examples=["https://example.org/hooks/spinney"])
     events: Events | None = Field(default=None, description=_EVENTS, examples=[["failed", "batch"]])
-    type: Name | None = Field(default=None, description="Only of jobs of this type.", examples=["ingest"])
-    collection: Name | None = Field(default=None, description="Only of jobs of this collection.")
-    queue: Name | None = Field(default=None, description="Only of jobs in this queue.")
+    type: Name | None = Field(default=None, description="Report only jobs of this type.", examples=["ingest"])
+    collection: Name | None = Field(default=None, description="Report only jobs of this collection.")
+    queue: Name | None = Field(default=None, description="Report only jobs in this queue.")
     roots_only: bool | None = Field(default=None, description=_ROOTS)
     paused: bool | str | None = Field(
         default=None,
