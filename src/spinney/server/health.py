@@ -1,8 +1,7 @@
 """Health checks for supervisors and load balancers: whether the server lives, and whether it can answer.
 
-They are two addresses because they have two consequences: who does not live is restarted, and who is not
-ready gets no requests. Both are answered although there is no room for connections
-(``server.connections``)."""
+They are two addresses because they have two consequences: a server that is not alive is restarted, and one that is not
+ready gets no requests. Both are answered although there is no room for connections (``server.connections``)."""
 
 import asyncio
 
@@ -34,9 +33,13 @@ async def health() -> Health:
     return Health(status="alive")
 
 
-@router.get("/ready", summary="Whether the store answers", responses={503: {"description": "It does not."}})
+@router.get(
+    "/ready",
+    summary="Whether the store answers",
+    responses={503: {"description": "The store does not answer."}},
+)
 async def ready(request: Request) -> JSONResponse:
-    """200 when the store answers within two seconds."""
+    """Returns 200 when the store answers within two seconds, else 503."""
     try:
         await asyncio.wait_for(request.app.state.stores.run(lambda store: store.signature()), READY_S)
     except (SpinneyError, TimeoutError):

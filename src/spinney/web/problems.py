@@ -60,17 +60,17 @@ class Problem(BaseModel):
     """Why a request was refused (RFC 9457)."""
 
     type: str = Field(
-        examples=["urn:spinney:problem:no-such-job"], description="What kind of problem, for programs."
+        examples=["urn:spinney:problem:no-such-job"], description="The kind of the problem, for programs."
     )
     title: str = Field(examples=["No such job"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 17; the list of jobs shows those there are"])
     next: str | None = Field(
-        None, examples=["the list of jobs shows those there are"], description="What would help."
+        None, examples=["the list of jobs shows those there are"], description="What to do next."
     )
     instance: str | None = Field(None, examples=["/api/v1/jobs/17"])
     errors: list[dict[str, Any]] | None = Field(
-        None, description="Where, when several parts of the request are wrong."
+        None, description="Each wrong part of the request, if there are several."
     )
 
 

@@ -179,7 +179,10 @@ _BEARER = HTTPBearer(
     auto_error=False, scheme_name="token", description="A token: `spinney token make NAME` prints one."
 )
 _COOKIE = APIKeyCookie(
-    name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="Of the pages."
+    name=SESSION_COOKIE,
+    auto_error=False,
+    scheme_name="session",
+    description="The session cookie of the web pages.",
 )
 
 

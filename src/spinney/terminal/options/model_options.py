@@ -2,7 +2,7 @@
 
     class Find(BaseModel):
         name: Annotated[str, Field(description="The shelf."), typer.Argument(metavar="SHELF")]
-        limit: int = Field(default=50, ge=1, description="At most so many rows.")
+        limit: int = Field(default=50, ge=1, description="The maximum number of rows.")
 
     @app.command()
     @with_fields(Find)

@@ -58,7 +58,8 @@ async def events(
         ),
     ],
     last_event_id: Annotated[
-        str | None, Header(description="Go on behind this event; browsers send it.")
+        str | None,
+        Header(description="Continue after this event; browsers send this header when they reconnect."),
     ] = None,
 ) -> Response:
     """Server-sent events. Each is named after its topic and contains the topic's whole new state as JSON.
