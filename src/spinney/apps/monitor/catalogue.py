@@ -173,7 +173,7 @@ def _resource(record: Any, service: Any) -> tuple[str, str]:
 
 
 def _uuid(identifier: str) -> str:
-    """Return an identifier as a UUID. One that is none gets the UUID that follows from it (RFC 9562, version
+    """Return an identifier as a UUID. One that is not a UUID gets the UUID that is derived from it (RFC 9562, version
     5), so that each harvest gives it the same."""
     try:
         return str(uuid.UUID(identifier))

@@ -22,8 +22,8 @@ _MAKE_ROOM = "make room, and it continues by itself"
 
 app = Spinney()
 MADE = "made"
-"""The folder in the job's folder for all that the stages make. ``raw``: what was taken apart; ``aside``: what
-is no good; ``files``: the lists for the subjobs."""
+"""The folder in the job's folder for all that the stages make. ``raw``: what was taken apart; ``aside``: files that
+cannot be used; ``files``: the lists for the subjobs."""
 BAD_LIST = f"{MADE}/bad_files.txt"
 """The list of files that are no good, in the job's folder: path, tab and reason on each line."""
 

@@ -125,8 +125,8 @@ def put_aside(folder: Path, aside: Path, listed: Path) -> None:
 
 
 def _fault(path: Path) -> str | None:
-    """Return why a file is no good; None for a good one. Its whole content is read, since a gzip file shows
-    only then whether it is whole, and one of nothing but zeros has the right name and length."""
+    """Return why a file cannot be used; None for a good one. Its whole content is read, since a gzip file shows only
+    then whether it is whole, and one of nothing but zeros has the right name and length."""
     if source_file(path) is None:
         return "its name is not that of a raw file of a receiver"
     if path.stat().st_size == 0:

@@ -1,5 +1,5 @@
-"""What the databases of receivers hold: of all of them in numbers; of one its boot sessions over time, with their files
-and runs, and the work of jobs.
+"""What the databases of receivers hold: numbers for all receivers; for one receiver, its boot sessions over time with
+their files and runs, and the work of jobs.
 
 All of it is read from snapshots, without NumPy, by pages and commands. The positions for a picture are computed here,
 so that the template only draws."""
@@ -97,8 +97,8 @@ def totals(db: sqlite3.Connection, *, now_s: float) -> dict[str, float | None]:
 
 
 def read(db: sqlite3.Connection, *, now_s: float) -> Timeline:
-    """Return the timeline of the receiver whose database this is, empty for one without files. Of each
-    session so many runs are drawn that all together are at most ``RUNS_MAX``, those with the most hits.
+    """Return the timeline of the receiver whose database this is, empty for one without files. The runs with the most
+    hits of each session are drawn, at most ``RUNS_MAX`` over all sessions.
 
     ``now_s``: the time now, in seconds since 1970. The name of a file may give any time; one that cannot be right
     stands at the edge of the picture, which would else have all others in one point."""

@@ -105,8 +105,8 @@ def _take_apart(job: Job, source: Path) -> int:
 
 @room_awaited()
 def check_files(job: Job) -> int:
-    """Put files aside that are no good, and list them, with the archives that were refused, as a product of
-    the job."""
+    """Put files aside that cannot be used, and list them, with the archives that were refused, as a product of the
+    job."""
     made = job.folder / MADE
     arrivals.put_aside(made / "raw", made / "aside", made / ASIDE)
     bad = sorted({BadFile(*orjson.loads(line)) for line in (made / ASIDE).read_bytes().splitlines()})

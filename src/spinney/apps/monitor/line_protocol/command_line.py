@@ -26,7 +26,7 @@ class InvalidLine(ValueError):
 
 
 def decoded(line: bytes) -> str:
-    """Return a line as text: UTF-8, and each byte that is none as Latin-1, since old clients send either."""
+    """Return a line as text: UTF-8, and each byte that is not valid UTF-8 as Latin-1, since old clients send either."""
     return line.decode("utf-8", "spinney-latin-1")
 
 

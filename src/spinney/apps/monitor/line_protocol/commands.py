@@ -84,7 +84,7 @@ def registered_tasks(context: CommandContext, arguments: Arguments) -> Reply:
 
 def list_entities(context: CommandContext, arguments: Arguments) -> Reply:
     """List the entities whose description is like a pattern (``ENTITIES [-alpha] [PATTERN]``), those with
-    most services first or, with ``-alpha``, by description. Of several patterns the last one counts."""
+    most services first or, with ``-alpha``, by description. If there are several patterns, the last one counts."""
     patterns = [argument for argument in arguments if argument != "-alpha"]
     pattern = patterns[-1] if patterns else "%"
     listed = entities.query(context.tables, pattern, alphabetically="-alpha" in arguments)

@@ -27,9 +27,9 @@ class Named:
 
 
 def integer(text: str) -> int | None:
-    """Return the value of an integer as Tcl reads one, the empty text as 0; None for what is none, and beyond
-    32 bits. A leading 0 does not make a number octal here, since the old server handed it on to SQL as it was
-    written; one with a digit 8 or 9 behind it is none for Tcl."""
+    """Return the value of an integer as Tcl reads one, the empty text as 0; None for any other text, and for integers
+    of more than 32 bits. A leading 0 does not make a number octal here, since the old server handed it on to SQL as it
+    was written; one with a digit 8 or 9 behind it is none for Tcl."""
     if not text.strip():
         return 0
     match = _INTEGER.fullmatch(text)

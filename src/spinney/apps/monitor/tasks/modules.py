@@ -14,7 +14,7 @@ from spinney.apps.monitor.tasks.findings import Finding, error, of_module
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a check of a service has to go by, beside the service: its time, a folder and the rules of the
+    """The surroundings of a check, which it gets beside the service: its time limit, a folder and the rules of the
     network."""
 
     timeout_s: float

@@ -96,9 +96,9 @@ def read(settings: Settings) -> TaskList:
     """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks.
     Files whose names begin with a dot or an underscore are ignored.
 
-    Of two tasks with one name the first file counts, and the other is broken. A task whose name another file
-    has taken is dropped; any other task whose file is gone, or is not a task any more, is retired. Several
-    processes may read at once: each keeps its own list, and the last one wins."""
+    If two files have tasks of one name, the first counts, and the other is broken. A task whose name another file has
+    taken is dropped; any other task whose file is gone, or is not a task any more, is retired. Several processes may
+    read at once: each keeps its own list, and the last one wins."""
     kept = last_read(settings)
     tasks_by_file = {task.file: task for task in kept.tasks}
     broken_by_file = {broken.file: broken for broken in kept.broken}

@@ -201,8 +201,8 @@ def sha256_of(path: Path) -> str:
 
 
 def _ordered(files: Sequence[_New]) -> list[_New]:
-    """Return the files of a session as they are detected. Of one name that which has the longest content, unpacked, is
-    first: a damaged copy then adds nothing to it."""
+    """Return the files of a session as they are detected. If several files have one name, the one with the longest
+    unpacked content is first: a damaged copy then adds nothing to it."""
     number = Counter(each.place for each in files)
 
     def order(each: _New) -> tuple[float, str, int, str]:
@@ -237,7 +237,7 @@ def _resumes_at(db: sqlite3.Connection, last: tuple[float, str], first: _New, da
     )
     grown = [contents.grown_from(first.path, data / path) for (path,) in rows]
     ends = [end for end in grown if end is not None]
-    # Of several copies, one from which it has not grown is damaged, and the session may have gone on from it.
+    # If there are several copies, one from which it has not grown is damaged, and the session may have gone on from it.
     return max(ends) if ends and len(ends) == len(grown) else None
 
 
@@ -273,7 +273,7 @@ def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> No
 
 
 def _write_positions(db: sqlite3.Connection, session: int, positions: Sequence[Position]) -> None:
-    """Insert positions; of several of one time the first counts."""
+    """Insert positions; if several have the same time, the first counts."""
     db.executemany(
         "insert or ignore into gps values (?, ?, ?, ?, ?)", [(session, *each) for each in positions]
     )

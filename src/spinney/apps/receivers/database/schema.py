@@ -62,9 +62,9 @@ create table if not exists gps (
 """
 """The statements that make what is missing. Reruns and new files write all tables of a session in one transaction.
 
-``batches``: one for each session of a call that found new files; ``job``: the job that made the call; ``afresh``:
-the session was detected again from its first file. ``files``: the raw files, by their content; ``path``: from the
-folder ``data`` of the settings on, or absolute where the file lies elsewhere; of one that went on where a shorter one
-of its name ended, the counts are those of what it has more. ``sessions``: how far each boot session is; ``tags`` is a
-digest of the tags and the rules, ``state`` what the next file needs (JSON).
-``runs`` and ``hits``: the detections. ``gps``: where the receiver was. Times are seconds since 1970."""
+``batches``: one for each session of a call that found new files; ``job``: the job that made the call; ``afresh``: the
+session was detected again from its first file. ``files``: the raw files, by their content; ``path``: from the folder
+``data`` of the settings on, or absolute where the file lies elsewhere; if a file continues a shorter one of the same
+name, the counts are those of what it has more. ``sessions``: how far each boot session is; ``tags`` is a digest of the
+tags and the rules, ``state`` what the next file needs (JSON). ``runs`` and ``hits``: the detections. ``gps``: where the
+receiver was. Times are seconds since 1970."""

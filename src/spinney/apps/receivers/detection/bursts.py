@@ -16,7 +16,7 @@ from spinney.apps.receivers.detection.pulses import Pulses
 from spinney.apps.receivers.detection.tags import Tag
 
 _TRIED = 8
-"""Of the pulses that fit a gap by their time, so many are tried for their frequency."""
+"""How many of the pulses that fit a gap by their time are tried for their frequency."""
 _COLUMNS = 4  # of an array of pulses: time, offset, signal, noise
 
 
@@ -27,9 +27,9 @@ class Burst(NamedTuple):
     port: int
     """The port of the receiver at which its antenna is."""
     time: float
-    """Of its first pulse, in seconds since 1970."""
+    """The time of its first pulse, in seconds since 1970."""
     offset: float
-    """kHz; the mean of its pulses, as of ``signal`` and ``noise``."""
+    """The mean over its pulses in kHz; ``signal`` and ``noise`` are means, too."""
     signal: float
     noise: float
     slop: float

@@ -3,7 +3,7 @@
 Pulses that are not later than the latest one of their port count as repetitions, so that one time of the future would
 hide all that follow. A pulse far ahead of its port is therefore doubtful until the next one: if that is near it, the
 clock was set, and both count; if it is earlier, the doubtful one is broken; if it is far ahead again, either may be the
-wrong one, and both are doubtful. Of more than two the earliest stood alone, and no burst can have it."""
+wrong one, and both are doubtful. If there are more than two, the earliest stood alone, and no burst can contain it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -24,7 +24,7 @@ class Tag(BaseModel):
     tag: str = Field(min_length=1, max_length=100)
     """Its name, unique in the table."""
     project: str = ""
-    """Who has put it out."""
+    """Who deployed the tag."""
     frequency: float = Field(gt=0)
     """Nominal, in MHz."""
     gap1: Milliseconds

@@ -144,8 +144,8 @@ async def move(context: Authenticated, job_id: int, form: Form) -> Response:
 
 @pages.get("/failures")
 async def failures_page(request: Request, context: Authenticated) -> Response:
-    """Show failed jobs by cause, the newest first, with the receivers that each concerns; of each cause the
-    newest jobs."""
+    """Show failed jobs by cause, the newest first, with the receivers that each concerns and the newest jobs of
+    each."""
 
     def read(control: Control) -> list[tuple[Failure, list[Job], list[str]]]:
         control.require_everywhere(Role.VIEWER, "look at the failures of receivers")
