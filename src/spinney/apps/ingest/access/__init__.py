@@ -3,8 +3,8 @@
 A request is a job of the type ``ingest.access`` in the queue ``access-small`` or ``access-large``, by the size in the
 inventory. The caller gets a token at once, with which to look up the state of the request.
 
-**Who writes what, in which order.** ``request`` submits the job under a key of the request, kept for ever: of two
-callers who request the same at once one makes the job, and the other finds it. The stage writes ``.FENCE.part`` in the
+**Who writes what, in which order.** ``request`` submits the job under a key of the request, kept for ever: if two
+callers request the same at once, one makes the job and the other finds it. The stage writes ``.FENCE.part`` in the
 token's folder, then ``package.json`` with the time at which the package expires, then gives the package its name. When
 it has expired it counts as gone, whether its file still exists or not; ``cleanup`` removes it.
 

@@ -32,9 +32,9 @@ class Plan:
 def plan(environment: Mapping[str, str]) -> Plan:
     """Return the plan from ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP``, without creating anything.
 
-    The caches of ``CACHES`` are left out of the standard library alone; of a folder that is named, everything
-    is deposited. Raises UsageError for a source that is no folder, for folders that lie within each other,
-    since the output would be deposited too, and for an invalid mail server.
+    The caches of ``CACHES`` are left out of the standard library alone; a folder that is named is deposited whole.
+    Raises UsageError for a source that is no folder, for folders that lie within each other, since the output would be
+    deposited too, and for an invalid mail server.
     """
     named = environment.get("SOURCE")
     source = Path(named or sysconfig.get_path("stdlib")).expanduser().resolve()

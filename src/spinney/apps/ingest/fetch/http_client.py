@@ -159,7 +159,7 @@ class HttpClient:
         return None
 
     def _give_back(self, connection: Connection) -> None:
-        """Keep a connection for another request, or close it if its answer was not read to the end. Of too
+        """Keep a connection for another request, or close it if its answer was not read to the end. If there are too
         many, the one that has been idle longest is closed."""
         if not connection.is_reusable:
             connection.close()

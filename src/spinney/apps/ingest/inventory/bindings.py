@@ -98,9 +98,9 @@ class Bindings(OpenTables):
     def _bind_within(self, connection: Connection, collection: str, names: Sequence[str], ark: str) -> None:
         """Bind local ids within a transaction. Raises LocalIdTaken.
 
-        ``names`` are checked, and sorted: two transactions that bind overlapping sets lock the rows in one
-        order, and cannot deadlock. The insertion decides, not a query before it: of two transactions with one
-        new name, the second waits for the first and then finds its row.
+        ``names`` are checked, and sorted: two transactions that bind overlapping sets lock the rows in one order, and
+        cannot deadlock. The insertion decides, not a query before it: if two transactions have the same new name, the
+        second waits for the first and then finds its row.
         """
         for chunk in _chunks(names):
             rows = [{"local_id": n, "collection": collection, "ark": ark} for n in chunk]

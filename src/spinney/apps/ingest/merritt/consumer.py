@@ -197,8 +197,8 @@ class MerrittConsumer:
     def _take(
         self, job_id: str, state: JobState, locked_collections: set[str], nodes: Collection[str]
     ) -> Claim | None:
-        """Lock a job and mark it; None where it cannot be had, or must be held. ``nodes``: the live ones, for which a
-        job in Notify is reserved by its mark."""
+        """Lock a job and mark it; return None where another consumer has it, or it must be held. ``nodes``: the live
+        ones, for which a job in Notify is reserved by its mark."""
         try:
             job = self.queue.jobs.load(job_id)
             if job.state is not state:
@@ -370,8 +370,8 @@ class MerrittConsumer:
         return Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=head.priority)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
-        """Compare the jobs that are ours over there with their jobs here. Yields an entry and a sentence for
-        each difference.
+        """Compare the jobs that this consumer has taken in Merritt's queue with their jobs in Spinney. Yields an entry
+        and a sentence for each difference.
 
         ``jobs``: the jobs here by their entries; None for one that does not exist. Nothing is changed.
         """

@@ -81,8 +81,8 @@ def new_claim(job: Job) -> str:
 def identity(client: KazooClient) -> str:
     """Return the name of this ZooKeeper tree, twelve hexadecimal digits, which is written at the first look.
 
-    It is in the keys of jobs, so that jobs with equal numbers in two trees, or in one that was created anew,
-    are not taken for each other. Of two processes that look first, one writes it and both return it.
+    It is in the keys of jobs, so that jobs with equal numbers in two trees, or in one that was created anew, are not
+    taken for each other. If two processes look first at the same time, one writes it and both return it.
     """
     path = f"{ROOT}/identity"
     with suppress(NodeExistsError):

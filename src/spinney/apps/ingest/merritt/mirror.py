@@ -55,7 +55,7 @@ class Mirror:
         self._queue = MerrittQueue(client, self._owner)
         self._since = f"{ROOT}/mirror-{owner.rpartition(':')[2]}"
         self._jobs: dict[str, dict[str, str]] = {}
-        """The ids of the jobs over there, by batch and by the names of the objects here."""
+        """The ids of the jobs in Merritt's queue, by batch and by the names of the objects in Spinney."""
         self._written: dict[int, tuple[object, ...]] = {}
         """What of an object's job was last written, by its number."""
         self._reported: dict[int, int | None] = {}
@@ -197,7 +197,8 @@ class Mirror:
         return create_numbered(self._client, JOBS, "jid", write)
 
     def _follow(self, mirrored: Job, job: SpinneyJob) -> None:
-        """Move a job over there, one transition after the other, to where the object's job is here."""
+        """Move a job of Merritt's queue, one transition after the other, to the state of the object's job in
+        Spinney."""
         jobs = self._queue.jobs
         if mirrored.state is JobState.FAILED:  # and was retried here
             mirrored = jobs.requeue(mirrored, requeue_target(mirrored.last_successful_status))

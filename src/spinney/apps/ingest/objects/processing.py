@@ -75,7 +75,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         storage_name = work.profile.storage if recorded is None else recorded.head.storage
         storage = open_resources.storage(work.settings, storage_name)
         about = replace(about, primary_id=ark)
-        # Of what was deposited, since what an update takes over depends on the number of its version.
+        # The key of what was deposited, since what an update takes over depends on the number of its version.
         deposited_key = _key(work, _files(content, _titled(work, about)))
         versions = _versions(storage, ark)
         put_key = _put_key(work, deposited_key, versions)
@@ -328,8 +328,8 @@ def _provenance(work: Work) -> Provenance:
 def _value(work: Work, storage: Storage, about: About, ark: str, stored: Stored) -> dict[str, Any]:
     """List the version's files for `recording`, and return the stage's value.
 
-    It has what the inventory records: of the version that is stored, which may be that of an earlier job (``own``
-    False) where this one had nothing new.
+    It describes the stored version as the inventory records it. Where this job had nothing new, that is the version of
+    an earlier job (``own`` False).
     """
     version, stored_files = storage.version(ark, stored.version)
     _list_stored(work, stored_files)
