@@ -377,7 +377,7 @@ class Bridge:
         elif wish.order is Order.RELEASE:
             command = ReleaseJob(job=job_id, reason=wish.reason)
         else:
-            assert wish.priority is not None, "a wish for a priority names it"
+            assert wish.priority is not None, "a wish for a priority must name the priority"
             command = PrioritiseJob(job=job_id, priority=wish.priority, reason=wish.reason)
         try:
             self.control.do(command)

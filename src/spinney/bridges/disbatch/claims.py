@@ -4,10 +4,10 @@ A claim reads the ids of free tasks, in the order of their queue, and marks them
 protocol. MongoDB applies it to each document at once, as ``findOneAndUpdate`` would: so nodes of the releases and ours
 share a database, and two never get the same task. What another node was faster to take is replaced once.
 
-Limits over all nodes are checked again behind the claim, by counting what is claimed: of two nodes that have seen the
-same free place, each sees both claims, and the one whose claim is later gives back before it starts what exceeds the
-limit. Until then the field ``claim`` is negative. A claim that is still so at the next look was left by a kill between
-the two, and is given back, too."""
+Limits over all nodes are checked again behind the claim, by counting what is claimed: two nodes that have seen the same
+free place both see both claims, and the node with the later claim gives back what exceeds the limit before it starts
+anything. Until then the field ``claim`` is negative. A claim that is still so at the next look was left by a kill
+between the two, and is given back, too."""
 
 import random
 import time
@@ -35,7 +35,7 @@ FREE: Document = {"status": int(Status.QUEUED), "node": {"$in": [*_NOBODY]}}
 """Tasks that may be claimed."""
 _ANY: Mapping[str, Any] = MappingProxyType({})
 WINDOW = 4
-"""Of so many times the ids that are needed some are chosen at random, in queues without an order."""
+"""In queues without an order, this many times the needed ids are read, and some of them are chosen at random."""
 COUNTS = 100
 """How often a node counts again while one whose claim is later has not given back yet."""
 COUNT_PAUSE_S = 0.02

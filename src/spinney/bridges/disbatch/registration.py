@@ -44,9 +44,9 @@ class Registration:
         tasks. ``orphaned_after``: seconds after which a store that has not beaten is gone; its unfinished tasks become
         orphaned here.
 
-        Raises ForeignAway when another store works under this name, or when the database does not know this
-        node although jobs belong to its tasks. Of two stores that enter at once the first write wins, and the
-        other one sees that in ``document``."""
+        Raises ForeignAway when another store works under this name, or when the database does not know this node
+        although jobs belong to its tasks. If two stores enter at once, the first write wins, and the other one sees
+        that in ``document``."""
         nodes, self._store = self.db["nodes"], mark
         document = nodes.find_one({"node": self.node}) or {}
         registered = document.get("spinney")

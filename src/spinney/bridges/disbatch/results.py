@@ -28,11 +28,10 @@ class Result(NamedTuple):
 def result(report: Report) -> Result:
     """Return the end of a task.
 
-    A job that was cancelled, orphaned or deleted has the status of that. One that failed has the code of its
-    error where that is greater than 1, else 2. Of one that completed, what the last stage returned counts
-    when it is an object with ``status``, as a plugin's answer is: a positive number, else the task has
-    failed. Output comes from it, too, where it has text there; else it is what the attempts wrote, one after
-    the other."""
+    A job that was cancelled, orphaned or deleted has the status of that. One that failed has the code of its error
+    where that is greater than 1, else 2. If the job completed, what the last stage returned counts when it is an object
+    with ``status``, as a plugin's answer is: a positive number, else the task has failed. Output comes from it, too,
+    where it has text there; else it is what the attempts wrote, one after the other."""
     job = report.job
     if job is None:
         return Result(Status.CANCELLED, "", "the job was deleted", {})

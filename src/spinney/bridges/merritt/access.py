@@ -104,5 +104,5 @@ def add_request(
 
 def _queue_path(queue: AccessQueue) -> str:
     if queue not in layout.ACCESS_QUEUES:
-        raise ValueError(f"The access queues are small and large; {queue!r} is none.")
+        raise ValueError(f"The access queues are small and large, not {queue!r}.")
     return f"{layout.ACCESS}/{queue}"

@@ -39,7 +39,7 @@ class Job(Item):
 
     @property
     def retry_count(self) -> int:
-        """How often an operator has requeued the job; 0 where somebody has written what is no number."""
+        """How often an operator has requeued the job; 0 where somebody has written something other than a number."""
         return retry_count(self.status)
 
     @property
@@ -117,13 +117,12 @@ def add_job(
     space_needed: int,
     status: Fields | None = None,
 ) -> None:
-    """Add the nodes of a new job to a transaction that creates the job's own node, with its pointers and the
-    lists that these need. ``parts``: by name; an empty one gets no node. ``status``: of a job that is not in
-    Pending.
+    """Add the nodes of a new job to a transaction that creates the job's own node, with its pointers and the lists that
+    these need. ``parts``: by name; an empty one gets no node. ``status``: the status of a job that is not in Pending.
 
     The batch must exist, or be created by the same transaction; in the first case the transaction fails where
-    the batch's status changes. Raises MerrittZKNodeInvalid for a missing batch, MerrittStateError for one
-    that is done, and ValueError for a priority that is none."""
+    the batch's status changes. Raises MerrittZKNodeInvalid for a missing batch, MerrittStateError for one that is done,
+    and ValueError for an invalid priority."""
     path = f"{layout.JOBS}/{job_id}"
     batch = f"{layout.BATCHES}/{bid}"
     if not transaction.has("create", batch):
@@ -145,7 +144,7 @@ def add_job(
 
 
 def valid_priority(priority: int) -> int:
-    """Return the priority, and raise ValueError where it is none."""
+    """Return the priority. Raises ValueError for an invalid one."""
     if priority not in layout.PRIORITIES:
-        raise ValueError(f"A priority is a number from 0 to 99, lower ones first; {priority} is none.")
+        raise ValueError(f"A priority is a number from 0 (first) to 99 (last), not {priority}.")
     return priority

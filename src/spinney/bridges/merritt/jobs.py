@@ -203,7 +203,7 @@ class Jobs(Items[Job]):
 
     def of_batch(self, bid: str, listed: Iterable[str], ids: Sequence[str]) -> Sequence[str]:
         """Return which of these jobs, all that there are, are of this batch. ``listed``: those that stand in its lists,
-        which are its own; of others that are not known yet, the batch that they name is read."""
+        which are its own; for others that are not known yet, the batch that they name is read."""
         bids = dict.fromkeys(listed, bid) | self._bids
         unread = [job_id for job_id in ids if job_id not in bids]
         read = get_all(self._client, [f"{layout.JOBS}/{job_id}/bid" for job_id in unread])

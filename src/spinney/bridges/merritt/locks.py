@@ -103,11 +103,11 @@ class Locks:
 
 def _queue_lock(queue: QueueName) -> str:
     if queue not in layout.QUEUE_LOCKS:
-        raise ValueError(f"Locks of queues are {', '.join(layout.QUEUE_LOCKS)}; {queue!r} is none.")
+        raise ValueError(f"Locks of queues are {', '.join(layout.QUEUE_LOCKS)}, not {queue!r}.")
     return f"{layout.LOCKS}/queue/{queue}"
 
 
 def _named(kind: str, name: str) -> str:
     if not name or "/" in name or name in (".", ".."):
-        raise ValueError(f"A lock needs a name that is no path; {name!r} is none.")
+        raise ValueError(f"A lock needs a name that is not a path, not {name!r}.")
     return f"{layout.LOCKS}/{kind}/{name}"

@@ -91,8 +91,8 @@ def _no_route(request: Request, error: Exception) -> Response:
 
 
 def _database_failed(request: Request, error: Exception) -> Response:
-    """Answer for the database. What the driver says may show addresses, so it is in the log only; of a document that
-    cannot be stored it would show the document, which may hold secrets, so that is nowhere."""
+    """Answer for the database. What the driver says may show addresses, so it is in the log only; an error about a
+    document that cannot be stored would show the document, which may hold secrets, so that error is not even logged."""
     unstorable = isinstance(error, BSONError | DocumentTooLarge)
     reason = "" if unstorable else f": {error}"
     log.warning("%s %s: %s%s", request.method, request.url.path, type(error).__name__, reason)

@@ -2,7 +2,7 @@
 
 ``max_tasks`` of the document in the collection ``balance`` says how many tasks all its queues may run together, by the
 time of the week: ``{"* 07:00": 5, "* 19:00": 10, "1 07:00": 5, "5 19:00": 15}`` (0 is Sunday, ``*`` every day).
-``queues`` lists groups of queue names. The first group has what the others leave; of the others, an earlier one goes
+``queues`` lists groups of queue names. The first group has what the others leave; among the others, an earlier one goes
 before a later one. ``docs/disbatch.md`` compares these rules with those of the releases."""
 
 import re

@@ -1,7 +1,7 @@
 """Filters: what a request may ask a collection for.
 
-A filter is made anew from a request's values; no object of a request is handed on to MongoDB. Of operators only those
-of ``OPERATORS`` are taken, and a name has no ``$``, so that neither code (``$where``) nor an operator where text
+A filter is made anew from a request's values; no object of a request is handed on to MongoDB. Only the operators in
+``OPERATORS`` are accepted, and a name has no ``$``, so that neither code (``$where``) nor an operator where text
 belongs (``{"$ne": null}``) reaches the database."""
 
 import re

@@ -28,8 +28,8 @@ class InterfaceSettings:
     body_bytes: int = 64 << 20
     """The size of a request's body."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Argon2 hashes of passwords by user; who has none and no token is refused. Without users and token anybody is
-    let in who reaches the address, which must then be of the loopback interface."""
+    """Argon2 hashes of passwords by user; a caller with neither password nor token is refused. Without users and token
+    anybody is let in who reaches the address, which must then be of the loopback interface."""
     token: str | None = field(default=None, repr=False)
     """What programs send as ``Authorization: Bearer …``."""
 
