@@ -130,8 +130,8 @@ class StageHarness(MemoryPort):
         return Job(self._assignment("", "", "{}"), self).folder
 
     def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
-        """Run one stage (by default the first), a function or a program. An exception that is none of Spinney's signals
-        is raised unchanged. Parameters are checked and converted to JSON as at a submission."""
+        """Run one stage (by default the first), a function or a program. An exception that is not one of Spinney's
+        signals is raised unchanged. Parameters are checked and converted to JSON as at a submission."""
         if not isinstance(handle, JobType):
             name = getattr(handle, "__name__", repr(handle))
             raise UsageError(

@@ -311,7 +311,7 @@ class Spinney:
         *,
         keys: Iterable[str] | None = None,
     ) -> list[int]:
-        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each. Of types of
+        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each. For types of
         other applications, see ``submit``."""
         if isinstance(kind, str) and kind not in self.types:
             with self._lock:
@@ -382,14 +382,14 @@ class Spinney:
         """Register the types that no node has registered yet in a store, with their queues and locks, so that jobs may
         be submitted before the first node is started; return the names of all types that the store has then. Only
         nodes replace what nodes have registered: a submitter with old code must not undo the types of a newer node."""
-        registered = set(store.types())
-        types = [t.spec for t in self.types.values() if t.name not in registered]
+        stored_types = set(store.types())
+        types = [t.spec for t in self.types.values() if t.name not in stored_types]
         if types:
             declared = store.queues()
             capacities = {each.name for each in store.locks.capacities()}
             queues = [q for q in self.queues if q.name not in declared]
             store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
-        return registered.union(self.types)
+        return stored_types.union(self.types)
 
     def close(self) -> None:
         """Close the store; the next use opens it again."""
@@ -456,8 +456,8 @@ def _require_job_id(job_id: object) -> None:
     the database."""
     if not isinstance(job_id, int) or isinstance(job_id, bool) or job_id > JOB_ID_MAX:
         raise UsageError(
-            f"a job is named by its number (1 to {JOB_ID_MAX}), as submit returns it, not by {job_id!r:.80}; of "
-            f"several jobs name one after another"
+            f"a job is named by its number (1 to {JOB_ID_MAX}), as submit returns it, not by {job_id!r:.80}; for "
+            f"several jobs, make one call for each"
         )
 
 

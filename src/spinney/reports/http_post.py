@@ -1,8 +1,7 @@
 """One POST of a webhook, and the part of the answer that is kept.
 
-Redirects are not followed, since a receiver could lead the request to an address that nobody has checked. No
-proxy is used, whatever the environment says. The status alone decides; of the body only the beginning is
-read.
+Redirects are not followed, since a receiver could lead the request to an address that nobody has checked. No proxy is
+used, whatever the environment says. The status alone decides; only the beginning of the body is read.
 """
 
 import contextlib

@@ -86,11 +86,11 @@ class Outbox:
     ) -> None:
         """Declare the queue and the job types in ``app``.
 
-        ``mail``, ``webhook``: make the settings, called at each try. ``admit``, ``transport``: decide which
-        URLs may be called; without either, none. A name that is resolved for ``admit`` and again for the
-        request may get two answers: only a transport that connects to the address that it has checked
-        (``safe_transport``) protects private networks. ``limit``: messages that are sent at once, over all
-        nodes. ``priority``: of each message, 0 is first, 99 last.
+        ``mail``, ``webhook``: make the settings, called at each try. ``admit``, ``transport``: decide which URLs may be
+        called; without either, none. A name that is resolved for ``admit`` and again for the request may get two
+        answers: only a transport that connects to the address that it has checked (``safe_transport``) protects private
+        networks. ``limit``: messages that are sent at once, over all nodes. ``priority``: that of each message, 0 is
+        first, 99 last.
         """
         app.queue(QUEUE, limit=limit, order="fifo")
         self.mail = _mail_type(app, mail, clock, priority)

@@ -38,7 +38,7 @@ class SafeAddresses:
         """Return the addresses of a host, all of which may be reached, in the order in which they are to be
         tried.
 
-        Raises ForbiddenAddress when one of them is not public, ValueError for what is no name of a host, and
+        Raises ForbiddenAddress when one of them is not public, ValueError for a text that is no host name, and
         socket.gaierror when the name is not resolved.
         """
         try:

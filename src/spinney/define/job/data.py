@@ -111,7 +111,7 @@ class Relative:
     __slots__ = ("_generated", "_observer", "_port", "_root", "id")
 
     def __init__(self, job_id: int, port: Port, observer: Assignment, *, generated: bool) -> None:
-        """``observer``: the attempt that uses it; a root uses itself. ``generated``: as of ``Data``."""
+        """``observer``: the attempt that uses it; a root uses itself. ``generated``: as for ``Data``."""
         self.id, self._port, self._root, self._observer = job_id, port, observer.folder_root, observer
         self._generated = generated
 

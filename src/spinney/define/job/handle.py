@@ -79,7 +79,7 @@ SubmittableT = TypeVar("SubmittableT", bound=Submittable)
 
 
 def submittable(kind: SubmittableT) -> SubmittableT:
-    """Return the job type. Raises UsageError for what is none, such as a function that no decorator has made one."""
+    """Return the job type. Raises UsageError for anything else, such as a function without a decorator."""
     if hasattr(kind, "submit_options"):
         return kind
     name = getattr(kind, "__name__", repr(kind))
@@ -276,8 +276,8 @@ class Job:
         It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
         key (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is created at once, whatever becomes of
         this attempt, and the same key means the same job as long as that job has the key: until it settles, or with
-        ``forever=True`` until it is deleted; of a job that retention has removed the id alone is left, which no
-        other job can need, and whose type is not compared. So a key that has to hold over several attempts needs
+        ``forever=True`` until it is deleted; if retention has removed that job, only its id is left, which no other job
+        can need, and whose type is not compared. So a key that has to hold over several attempts needs
         ``forever=True``.
 
         By default it has the submitter and the collection of this job; queue, priority and share are those of a job
@@ -303,7 +303,7 @@ class Job:
         fraction outside, and for a message that is no text."""
         number = _as_float(fraction)
         if number is None or not 0 <= number <= 1:
-            # Of other values the type alone: nobody recognises a secret that is cut.
+            # For other values only the type is shown: a secret that is cut off could not be recognised and redacted.
             shown = (
                 f"{fraction!r}" if isinstance(fraction, float | int) else f"of type {type(fraction).__name__}"
             )
@@ -427,7 +427,7 @@ def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _end_of_chunk(texts: Sequence[str], start: int) -> int:
-    """Return behind which of the texts, of which there is one at ``start``, a chunk from there ends."""
+    """Return the index after the last text of the chunk that begins at ``start``, where there is a text."""
     last = min(start + _CHUNK, len(texts))
     sums = accumulate(len(text) for text in islice(texts, start, last))
     return next((end for end, chars in enumerate(sums, start + 1) if chars >= _CHUNK_CHARS), last)

@@ -180,7 +180,7 @@ def _check_lengths(type_: str, texts: Sequence[str]) -> None:
 def _data_texts(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the entries as JSON texts, checked by the rules of ``job.data``."""
     if not isinstance(data, Mapping):
-        # Without the value: of a secret that is cut, nobody recognises the rest.
+        # The value is left out: the rest of a secret that is cut off could not be recognised and redacted.
         kind = type(data).__name__
         raise UsageError(f'data must map names to values, for example data={{"tries": 3}}, and is no {kind}')
     texts = {data_name(name): finite_text(value, f"data[{name!r}]") for name, value in data.items()}

@@ -76,8 +76,8 @@ class CommonTypeOptions(TypedDict, total=False):
     """Whether the frames of a failed stage are kept with their variables, for ``spinney postmortem``; false for types
     whose variables hold what must not reach a disk."""
     names: str
-    """Which names data may have that its jobs write (``job.data``): ``any``, or ``generated_``, those that end in
-    ``_``, so that they are told from what a submission gave."""
+    """Which names its jobs may give to data that they write (``job.data``): ``any``; or ``generated_``: only names that
+    end in ``_``, which distinguishes them from the data of the submission."""
     description: str
     """One line for people; by default the first line of the function's docstring, if the type has no other stage."""
     subject: str
@@ -86,7 +86,7 @@ class CommonTypeOptions(TypedDict, total=False):
 
 
 class TypeOptions(CommonTypeOptions, total=False):
-    """Options of a pipeline (``app.job_type``), whose stages have options of their own."""
+    """Options of a pipeline (``app.pipeline``), whose stages have options of their own."""
 
     queue: str
     """The queue for stages that name none, when the submission and the parent name none either."""

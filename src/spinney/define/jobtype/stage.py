@@ -170,8 +170,8 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
 
 
 def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
-    """Return where the function runs. Raises UsageError for a word that is none, and for one that does not
-    suit the function."""
+    """Return where the function runs. Raises UsageError for an unknown word, and for one that does not suit the
+    function."""
     is_async = inspect.iscoroutinefunction(function)
     isolation = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
     offered = [i for i in Isolation if i not in (Isolation.PROGRAM, Isolation.EXTERNAL)]

@@ -1,4 +1,4 @@
-"""A duration as a field of a pydantic model: of a body of the API, of a table of ``spinney.toml``."""
+"""A duration as a field of a pydantic model, such as a body of the API or a table of ``spinney.toml``."""
 
 from typing import Any
 

@@ -94,8 +94,8 @@ def redact_params(schema: Schema, params: Any) -> Any:
 
 
 def secrets_in(schema: Schema, params: Any) -> list[str]:
-    """Return the texts of all secrets in these parameters: of each secret that is an object or a list, those
-    of its parts."""
+    """Return the texts of all secrets in these parameters: for a secret that is an object or a list, the texts of its
+    parts."""
     walk = _Walk(schema)
     walk.shown(schema, params)
     return walk.hidden

@@ -47,8 +47,8 @@ def _is_array(value: Any) -> bool:
 
 
 def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) -> str:
-    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form;
-    ``plain`` converts what is none of JSON's own types.
+    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form; ``plain``
+    converts values that have none of JSON's own types.
 
     Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, decimals (as text), paths, sets,
     named tuples, pydantic models, and numbers and arrays of numpy; keys that are numbers, dates or enums become text.
