@@ -389,17 +389,17 @@ def test_what_does_not_read_back_as_it_was_written_is_not_kept(small: Place, pla
         ),
         (
             "update jobs set params = x'00ff' where id = 2",
-            "what is no text in the column params of the row id 2",
+            "a value that is no text in the column params of the row id 2",
         ),
         (
             "update jobs set code = 'x' where id = 2",
-            "what is no whole number in the column code of the row id 2",
+            "a value that is no whole number in the column code of the row id 2",
         ),
         ("update jobs set code = 2147483648 where id = 2", "2147483648 in the column code of the row id 2"),
         ("update jobs set superseded = 2 where id = 2", "2 in the column superseded of the row id 2"),
         (
             "update jobs set key = cast(x'ff' as text) where id = 2",
-            "a row of jobs in .* holds what is no text",
+            "a row of jobs in .* holds a value that is not text",
         ),
         ("insert into audit values (2, 0, '', '', '{}', 0, null, '', '')", "has entry 2 where 1 is due"),
     ],

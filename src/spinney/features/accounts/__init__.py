@@ -2,7 +2,7 @@
 
 ``sql``             users and tokens as rows; passwords come as hashes and secrets as digests
 ``sign_in_sql``     sessions, one-time links, the counts that slow down guessing, and the keys with which servers sign
-``commands``        what admins do with users and tokens, and every user with the own account
+``commands``        what admins do with users and tokens, and every user with their own account
 ``rights_field``    a role with its limits in the JSON of a command
 ``rights_options``  the same as options of ``user`` and ``token``, and as a column of their tables
 ``rights_form``     the same as fields of a form, and in words

@@ -1,8 +1,8 @@
 """The commands for users and tokens: those of admins, and those for every user's own account.
 
-Nobody grants more rights than the own ones: an admin with limits manages users and tokens within these limits only, and
-a user's token never has rights beyond the user's. Every change is in the audit, and in force from the next request on.
-A secret is in the answer to the command that created it, and nowhere else.
+Nobody grants more rights than they have: an admin with limits manages users and tokens within these limits only, and a
+user's token never has rights beyond the user's. Every change is in the audit, and in force from the next request on. A
+secret is in the answer to the command that created it, and nowhere else.
 """
 
 from dataclasses import dataclass, field

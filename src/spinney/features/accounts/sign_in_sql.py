@@ -93,11 +93,10 @@ class SqlSignIn(SqlPart):
     ) -> Login:
         """Open a session, take the attempt back, and return the session.
 
-        ``digest``: of the session's secret. ``proof``: the hash that was verified; None: a proxy or an
-        identity provider has authenticated the user. The session ends after ``lasts_us``, or ``idle_us``
-        after its last use, both in microseconds. ``address`` and ``agent`` are shown to the user in the list
-        of sessions. Raises BadLogin where the password has been changed since, or the user is deleted or
-        disabled.
+        ``digest``: the digest of the session's secret. ``proof``: the hash that was verified; None: a proxy or an
+        identity provider has authenticated the user. The session ends after ``lasts_us``, or ``idle_us`` after its last
+        use, both in microseconds. ``address`` and ``agent`` are shown to the user in the list of sessions. Raises
+        BadLogin where the password has been changed since, or the user is deleted or disabled.
         """
         with self._session.write() as tx:
             user = tx.one("select disabled, password from users where name = ?", (name,))
@@ -212,7 +211,7 @@ class SqlSignIn(SqlPart):
         """Use up a link, and return the user that it created or whose password it set. ``name`` is the name
         of the first admin, and ignored for other links.
 
-        Of two simultaneous calls one succeeds. Raises BadLogin when the link is void.
+        If two calls are made at once, only one succeeds. Raises BadLogin when the link is void.
         """
         with self._session.write() as tx:
             link = _link(tx, digest, now_us)
@@ -232,8 +231,8 @@ class SqlSignIn(SqlPart):
     def secret(self, name: str, *, now_us: int) -> bytes:
         """Return 32 random bytes, always the same ones for a name in this store.
 
-        The first server that asks creates them; of two at the same time both get those of the first. They are
-        not among the store's ``facts``, which every process may read.
+        The first server that asks creates them; if two ask at the same time, both get those of the first. They are not
+        among the store's ``facts``, which every process may read.
         """
         sql = "select value from server_secrets where name = ?"
         with self._session.look() as tx:
@@ -287,7 +286,7 @@ def _require_time(tx: Tx, limits: Sequence[LoginLimit], now_us: int) -> tuple[in
 
 def take_back(tx: Tx, attempt: LoginAttempt) -> None:
     """Remove an attempt that did not fail from the counts. Under limits that other attempts share, only this attempt is
-    removed, so that nobody clears failed guesses at other names by signing in with the own one in between."""
+    removed, so that nobody clears failed guesses at other names by signing in to an account of their own in between."""
     for limit, before_us in zip(attempt.limits, attempt.before_us, strict=True):
         tx.run(
             "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us "

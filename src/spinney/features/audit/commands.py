@@ -20,7 +20,7 @@ from spinney.service.service import Service
 
 _TO = "look into the audit"
 
-# The store refuses what is no head, because its message says where to find one.
+# The store refuses texts that are no heads, because its message says where to find a head.
 Head = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^\d{1,18}:[0-9a-f]{64}$"})]
 
 

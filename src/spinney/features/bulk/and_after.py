@@ -43,8 +43,8 @@ _LASTING_FIELDS = (
     "fingerprint",
 )
 """The fields of a filter whose values are the same when the request is repeated later, and which the reason
-of a hold may therefore name. Ids are represented by a digest. Of times, which an age makes anew for each
-call, the reason says only that there are any."""
+of a hold may therefore name. Ids are represented by a digest. For times, which differ in each call when they are given
+as an age, the reason says only that they are set."""
 
 _TIMES = ("created_before_us", "created_after_us")
 """The fields of a filter that are times."""

@@ -270,7 +270,7 @@ class Bulk(Service):
         except _Enough as stop:
             report.stopped = str(stop)
         if plan.order.tree:
-            # Of wide trees a step leaves the rest to housekeeping, of which this does its part at once.
+            # In wide trees a step leaves the rest to housekeeping; this does that part of housekeeping at once.
             while self.store.sweep(now_us=self.clock()).more:
                 self.go_on()
         self._log_unseen(report)

@@ -376,7 +376,7 @@ class _Working:
             self._room = 0
 
     def _delete_whole(self, operation: Operation, top: Row) -> None:
-        """Delete a whole tree in a trial, which is rolled back; of a tree that would take long, count the jobs
+        """Delete a whole tree in a trial, which is rolled back; where the tree would take long, count its jobs
         instead."""
         if len(operation.left_below(top, TRIED + 1)) > TRIED:
             operation.ids += [*operation.left_below(top), top.id]

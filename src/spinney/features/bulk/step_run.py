@@ -67,7 +67,7 @@ class StepRun:
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
         self._opened: set[int] = set()
-        """Of named jobs: those that something was done to already."""
+        """For named jobs: those to which the verb was applied already."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
@@ -128,7 +128,7 @@ class StepRun:
 
     def _remember(self, step: BulkStep, job_filter: Filter | None) -> None:
         """Note which jobs a step has opened, and which are still refused."""
-        # Of the jobs that a filter finds, it is enough to know that there were any.
+        # For jobs that a filter finds, it is enough to know that there were any.
         if job_filter is None or not self._opened:
             self._opened.update(step.touched, step.reopened)
         for job_id in (*step.touched, *step.reopened):

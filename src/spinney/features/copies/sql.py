@@ -66,8 +66,8 @@ def copy_store(
 ) -> Sequence[CopiedTable]:
     """Copy the store of one URL to the empty database of another, and return its tables.
 
-    ``on_progress`` is called after each page of rows. The source is only read. Raises UsageError for what is no URL of
-    a store, Refused (the target is not empty, nodes are at work), StoreUnusable.
+    ``on_progress`` is called after each page of rows. The source is only read. Raises UsageError for a text that is no
+    URL of a store, Refused (the target is not empty, nodes are at work), StoreUnusable.
     """
     if source == target:
         raise Refused("a store cannot be copied to where it is; name another place")
@@ -235,8 +235,8 @@ class _TableCopy:
             if "decode" not in str(error):
                 raise
             raise StoreUnusable(
-                f"a row of {self._table.name} in {self._source.name} holds what is no text ({error}); 'spinney doctor' "
-                f"may say more, and a backup helps"
+                f"a row of {self._table.name} in {self._source.name} holds a value that is not text ({error}); "
+                f"'spinney doctor' may say more, and a backup helps"
             ) from error
 
     def _require_whole(self, page: list[Any], before: int) -> None:
@@ -274,7 +274,7 @@ def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) ->
     kind, noun = _kind(column)
     if not {type(value) for value in values} <= {kind, type(None)}:
         position = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
-        return position, f"what is no {noun}"
+        return position, f"a value that is no {noun}"
     if not on_server:
         return None
     if kind is str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 SHOWN = 20
-"""How many violations of a rule are printed; of the others, only their number."""
+"""How many violations of a rule are printed; the others are only counted."""
 
 
 app = typer.Typer()
@@ -100,7 +100,7 @@ def _examine(performer: Performs, only: Sequence[str], *, deep: bool, json: bool
 
 
 def _print_slow_wakeups(store: "Store") -> None:
-    """Print what is no violation, but slower than it could be."""
+    """Print notes about what is no violation, but makes the store slower than it could be."""
     wake_ups = store.facts().get("wake_ups", "")
     if wake_ups.startswith("pooled"):
         typer.echo(f"{wake_ups}; nodes that are given the database's own address hear at once")

@@ -40,8 +40,8 @@ class RepairResult:
 
 
 class Checker(Protocol):
-    """Checks and repairs the invariants of one place: of the database (``SqlDoctor``), of the folders of jobs
-    (``FolderCheck``) or of the links to them (``ViewCheck``)."""
+    """Checks and repairs the invariants of one place: the database (``SqlDoctor``), the folders of jobs
+    (``FolderCheck``) or the links to them (``ViewCheck``)."""
 
     def checks(self) -> Sequence[Check]:
         """Return the rules, in the order in which they are checked."""

@@ -55,9 +55,9 @@ class ExplainJob(Command, route="GET /jobs/{job}/explain"):
 class ListObstacles(Command, route="GET /jobs/obstacles"):
     """List pending jobs that nobody can run, and running jobs whose node gives no sign of life.
 
-    Of the named jobs it lists the pending ones that no node or external worker could start, and why, and the claimed
-    and running ones whose node is silent or dead. Jobs with the same state, queue, type, stage and node have the same
-    obstacle.
+    It lists those of the named jobs that are pending and that no node or external worker could start, with the reason,
+    and those that are claimed or running and whose node is silent or dead. Jobs with the same state, queue, type, stage
+    and node have the same obstacle.
     """
 
     jobs: Annotated[

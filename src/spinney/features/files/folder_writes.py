@@ -1,8 +1,8 @@
 """Puts files into a job's folder: one rename for each, durable before the call returns.
 
-Directories are opened one by one from the folder on, without following links, so that a link in the folder
-cannot lead a write elsewhere. Of several files some may be in place when a crash or an error ends the call;
-each is there whole or not at all, and the same call may be repeated with the rest.
+Directories are opened one by one from the folder on, without following links, so that a link in the folder cannot lead
+a write elsewhere. When a crash or an error ends the call, some of several files may be in place; each is there whole or
+not at all, and the same call may be repeated with the rest.
 """
 
 import os

@@ -46,7 +46,7 @@ class JobFiles:
 
     def read(self, path: str, start: int, length: int, *, must: bool = True, grows: bool = False) -> bytes:
         """Return ``length`` bytes of a file from ``start`` on; fewer at its end. The part of a secret that
-        crosses either end is hidden, too. ``grows``: the file is still written, as of ``Redactor.piece``."""
+        crosses either end is hidden, too. ``grows``: the file is still being written, as for ``Redactor.piece``."""
         redactor = redactor_of_file(self._job_id, path, self._redactor)
         return redactor.piece(partial(self._read, path, must=must), start, length, grows=grows)
 
@@ -61,8 +61,8 @@ class JobFiles:
         return bytes(data)
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on, in pieces as of
-        ``output_piece``."""
+        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on, in pieces as
+        ``output_piece`` returns them."""
         return _pieces(partial(self.output_piece, attempt, stream), start)
 
     def output_piece(self, attempt: "Attempt", stream: str, start: int, length: int) -> bytes:
@@ -84,9 +84,9 @@ class JobFiles:
             start += NAMES_MOST
 
     def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files below a directory with their paths, directory by directory. Of directories only those are
-        yielded that lie ``DEPTH_MAX`` levels deep, in place of what is in them: each directory is opened from the
-        folder on, so that the time would grow with the square of the levels, of which a program may make any number."""
+        """Yield all files below a directory with their paths, directory by directory. The only directories that are
+        yielded lie ``DEPTH_MAX`` levels deep, in place of what is in them: each directory is opened from the folder on,
+        so the time would grow with the square of the levels, and a program may make any number of levels."""
         listings = [(path, self.names(path, must=bool(path)))]
         while listings:
             directory, entries = listings[-1]

@@ -160,7 +160,7 @@ def _shown(data: bytes, start: int, *, more: bool) -> Shown:
 
 
 def _decoded(data: bytes) -> str:
-    """Return bytes as a terminal would show them; what is no UTF-8 becomes U+FFFD."""
+    """Return bytes as a terminal would show them; invalid UTF-8 becomes U+FFFD."""
     return terminal_text(data.decode("utf-8", "replace"))
 
 
@@ -179,12 +179,12 @@ def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[Di
 
 
 def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str) -> Stream:
-    """Return the end of a stream, at most ``TAIL_BYTES``, from the beginning of a line on; of one endless
-    line from some whole character on."""
+    """Return the end of a stream, at most ``TAIL_BYTES``, from the beginning of a line on, or, in one endless line,
+    from some whole character on."""
     start = max(0, size - TAIL_BYTES)
     data = files.output_piece(attempt, stream, start, size - start)
     if start:
-        # From the next whole line on; of one endless line from some whole character on.
+        # From the next whole line on or, in one endless line, from some whole character on.
         cut = data.find(b"\n") + 1
         cut = cut or next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
         start, data = start + cut, data[cut:]

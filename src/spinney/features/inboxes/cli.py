@@ -113,7 +113,7 @@ list_command(
     "show",
     others=False,
     name=NAME,
-    rejected=option(help_="Of the arrivals only those that were rejected."),
+    rejected=option(help_="Only arrivals that were rejected."),
     limit=option(default=20, help_="The maximum number of arrivals."),
 )
 def show(query: ListArrivals, performer: Performs, *, json: JsonOption = False) -> None:

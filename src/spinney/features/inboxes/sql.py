@@ -6,7 +6,7 @@ folder when it is not.
 
 **One job a drop.** A node that sees something at rest writes a row of ``inbox_arrivals`` and its job in one transaction
 (``arrive``); the job is held. Then the node moves the file into the job's folder, and ``finish`` marks the row and
-releases the job. Of one name only one row is open, so whoever comes back after a crash, or beside another node, gets
+releases the job. Each name has only one open row, so whoever comes back after a crash, or beside another node, gets
 that row and goes on with it. Rejected drops have rows, too: written before they are moved away, finished after that.
 
 **Uploads** (``spinney.folders.upload_folder``) have a row each, too, written with their job when all bytes are there
@@ -86,7 +86,7 @@ class SqlInboxes(SqlPart):
                     f"(--replace)"
                 )
             old = _find(tx, inbox.name)
-            # Of one that cannot be read it is not certain that the folder stays. Where it stays it may overlap
+            # If the definition cannot be read, it is not certain that the folder stays. Where it stays it may overlap
             # with another one, which earlier versions allowed; that must not prevent any other change.
             if old is None or (old.folder, old.host) != (inbox.folder, inbox.host):
                 for other in _all(tx):

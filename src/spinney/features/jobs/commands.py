@@ -88,7 +88,8 @@ class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTE
     tree: bool = Field(default=False, description="Also cancel all jobs below it.")
 
     def is_long(self) -> bool:
-        """Return whether it may take long: only with all below, who may be many."""
+        """Return whether the command may take long: only a cancellation of all jobs below does, since they may be
+        many."""
         return self.tree
 
 

@@ -32,8 +32,8 @@ SORT_KEYS: Mapping[str, str] = {
     "took": f"coalesce(jobs.settled_us, case when l.running_us > 0 then ? end) - {_STARTED}",
     "ended": "jobs.settled_us",
 }
-"""The columns by which a list can be sorted, beside that of the job's number, as SQL. Of a job that runs
-``took`` is the time until now, which is the value of the placeholder."""
+"""The columns by which a list can be sorted, beside that of the job's number, as SQL. For a running job, ``took`` is
+the time until now, which is the value of the placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

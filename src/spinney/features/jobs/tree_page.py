@@ -60,8 +60,8 @@ class Members:
 
 @router.get("/jobs/{job}/tree")
 async def job_tree(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show what is above and below a job, what it needs and what needs it; of each relation only groups
-    with their counts."""
+    """Show what is above and below a job, what it needs and what needs it; each relation as groups with their
+    counts."""
 
     def read(control: Control) -> dict[str, Any]:
         shown = control.queries.job(job)
@@ -133,7 +133,7 @@ def _relatives(context: RequestContext, control: Control, job_id: int, relation:
 
 
 def _filter(control: Control, job_id: int, relation: Relation, type_: str, state: State) -> Filter:
-    """Return the filter for the jobs of a group. Of needs, only the first ``RELATIVES_MAX`` are looked at."""
+    """Return the filter for the jobs of a group. Only the first ``RELATIVES_MAX`` needs are looked at."""
     if relation is Relation.SUBJOBS:
         return Filter(parent_id=job_id, superseded=False, type=type_, states=(state,))
     return Filter(ids=tuple(control.store.relatives.ids(job_id, relation)), type=type_, states=(state,))

@@ -135,7 +135,7 @@ class _LockDetails:
 
     lock: str
     capacity: int
-    """The capacity in force; of a family that of every lock in it without a more specific capacity."""
+    """The capacity in force; for a family, that of every lock in it without a more specific capacity."""
     set: CapacityInfo | None
     """What is set or declared for this very name; None: nothing is."""
     used: int

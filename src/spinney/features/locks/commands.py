@@ -117,7 +117,7 @@ class ListCapacities(Command, route="GET /capacities"):
     """List the capacities of locks.
 
     Those that operators set and applications declare, by name. A caller with limits sees those that are declared, and
-    those of locks that the own rights name."""
+    those of locks that the rights of the caller name."""
 
     def run(self, service: Service) -> All[CapacityInfo]:
         capacities, rights = service.store.locks.capacities(), service.rights
@@ -134,8 +134,8 @@ class SetCapacity(
 ):
     """Set the capacity of a lock.
 
-    Of one, or of each of a family (`download:*`). With a larger one, waiting jobs go on; with a smaller one, no job
-    loses a lock that it has."""
+    Sets the capacity of one lock, or of each lock of a family (`download:*`). With a larger one, waiting jobs go on;
+    with a smaller one, no job loses a lock that it has."""
 
     name: LockName
     capacity: Amount | None = Field(

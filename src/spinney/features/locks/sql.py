@@ -46,9 +46,8 @@ class SqlLocks(SqlPart):
         """Return the locks that are held or waited for, by name: all rows of the first ``limit``
         names after ``after``.
 
-        ``within``: only locks that a job within these limits holds or waits for; of the waiting jobs
-        only such are counted. A lock with several owners has a row for each; one that is only waited
-        for has a row without owner.
+        ``within``: only locks that a job within these limits holds or waits for; only such jobs are counted among those
+        that wait. A lock with several owners has a row for each; one that is only waited for has a row without owner.
         """
         visible = _VisibleLocks(within)
         with self._session.look() as tx:
@@ -127,7 +126,7 @@ class SqlLocks(SqlPart):
 def _waited_locks(tx: Tx, name: str) -> list[str]:
     """Return the locks of a name, or of a family, that jobs wait for.
 
-    Of a large family only the first ``_WOKEN``, since housekeeping finds the others. The prefix itself
+    In a large family these are only the first ``_WOKEN``, since housekeeping finds the others. The prefix itself
     belongs to the family, and is not greater than itself, so it is looked up apart.
     """
     if not name.endswith("*"):
@@ -248,8 +247,8 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLo
 
 
 def _until(fence: int | None) -> str:
-    """Return until when a lock is held, by the fence in its row: of an attempt, of a job (none), or
-    reserved for a next start."""
+    """Return until when a lock is held, by the fence in its row: that of an attempt, none for a job, or the one that
+    reserves it for the next start."""
     if fence is None:
         return "job"
     return "reserved" if fence == locks.RESERVED else "attempt"

@@ -61,8 +61,8 @@ def _print(running: Sequence[NodeStatus], sentence: str, *, json: bool) -> None:
 
 
 def _state(node: NodeStatus) -> str:
-    """Return the state of a node; of one that is silent or dead also since when, and the lease after
-    which it counts as dead."""
+    """Return the state of a node; for one that is silent or dead, also since when, and the lease after which it counts
+    as dead."""
     if node.state in ("silent", "dead"):
         lease = "unknown" if node.lease_s is None else f"{node.lease_s:g} s"
         return f"{node.state} since {display.format_time(node.seen_us)} (lease {lease})"

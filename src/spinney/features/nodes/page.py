@@ -33,7 +33,7 @@ class NodeList:
     others: Sequence[NodeStatus]
     """External workers, as nodes of the store."""
     external_workers: Mapping[int, ExternalWorker]
-    """How they registered, by the id of their node; a caller with limits gets only the own ones."""
+    """How they registered, by the id of their node; a caller with limits gets only the caller's own workers."""
 
 
 @router.get(NODES)

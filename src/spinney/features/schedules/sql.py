@@ -251,9 +251,9 @@ class SqlSchedules:
     def _due_row(self, tx: Tx, now_us: int) -> Any:
         """Return the row of a schedule with a time to decide now; None: there is none.
 
-        Those with queued times come first, by a partial index of the few such rows, unless they still
-        wait for a job. Of those that are due, one more is read than may be skipped, so that a
-        schedule that cannot be computed hides no other.
+        Those with queued times come first, by a partial index of the few such rows, unless they still wait for a job.
+        One more of the due schedules is read than may be skipped, so that a schedule that cannot be computed hides no
+        other.
         """
         self._unable = {name: until_us for name, until_us in self._unable.items() if until_us > now_us}
         waiting = tx.all(

@@ -65,7 +65,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         ("overview", rights.within, rights.permits(Role.OPERATOR)),
         lambda control: read(control, stats_cache),
     )
-    # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
+    # This server's samples count all jobs: a caller who sees only those of some collections is shown no chart.
     whole = rights.within.collections is None
     samples = request.app.state.history.samples if whole else ()
     return {

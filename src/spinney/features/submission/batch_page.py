@@ -48,9 +48,9 @@ CAUSES = 20
 EXACT_MAX = 20_000
 """How many jobs below the direct subjobs are counted exactly, without superseded ones; of more the number is
 an upper bound."""
-_THERE = tuple(state for state in State if state is not State.DELETED)
+_NOT_DELETED = tuple(state for state in State if state is not State.DELETED)
 """The states that are shown when none is chosen: all but deleted."""
-_GOES_ON = (Verb.CANCEL, Verb.HOLD)
+_VERBS_WHILE_OPEN = (Verb.CANCEL, Verb.HOLD)
 """The verbs for the whole tree that are offered while anything in it is open."""
 
 After = Annotated[int, Query(ge=0, le=JOB_ID_MAX)]
@@ -123,7 +123,7 @@ async def batch_grid(
         )
         return bytes(shown.body)
 
-    # Thousands of cells are dear to write, and say the same to all who may see the same.
+    # Rendering thousands of cells is expensive, and the result is the same for all callers with the same limits.
     key = ("grid", context.principal.rights.within, job, tuple(state or ()), after, below)
     text = await request.app.state.coalesced.get(key, make)
     return HTMLResponse(text, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
@@ -160,7 +160,7 @@ async def verb(context: Authenticated, job: JobId, form: Form) -> Response:
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     finally:
-        context.stores.stats_cache.changed(_topic(job))  # whoever did it sees it
+        context.stores.stats_cache.changed(_topic(job))  # the caller must see the change at once
     if job in report.refused and not report.touched:
         return redirect(back, refused=report.refused[job])
     done, refused = verbs.outcome_sentences(verb_, report)
@@ -214,8 +214,9 @@ def read(control: Control, job_id: int) -> BatchView:
     part_ = control.part(Batches)
     batch_ = part_.find(job_id)
     open_ = batch_.job.state not in SETTLED or batch_.settled < batch_.total
-    # Verbs for the tree are lawful as long as anything of it is open; who may do them, control asks again.
-    allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, batch_.job) else []
+    # Verbs for the tree are allowed as long as anything in it is open; ``Control`` checks the rights of the caller
+    # again.
+    allowed = [str(v) for v in _VERBS_WHILE_OPEN] if open_ and _reaches(control, batch_.job) else []
     holds = control.queries.holds_on(job_id) if open_ else ()
     return BatchView(
         batch=batch_,
@@ -274,7 +275,7 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
     current = replace(where, superseded=False)
     counts = {str(s): n for s, n in look.counts(current).items() if n and s != State.DELETED}
-    chosen = tuple(dict.fromkeys(states)) if states else _THERE
+    chosen = tuple(dict.fromkeys(states)) if states else _NOT_DELETED
     cells = look.jobs(replace(current, states=chosen), after=after, limit=CELLS + 1)
     deeper = 0 if below else _deeper(look, top, sum(counts.values()))
     return Grid(

@@ -55,10 +55,9 @@ class Batches(Service):
         """Return batches whose job at the top matches, the newest first, and the ``before`` of the
         next page.
 
-        ``before``: only numbers below it; 0: from the newest. A next ``before`` of None means that
-        this is the last page. At most ``LOOKED_AT`` trees are read for one page, so a page may be
-        short or empty although others follow. Of the filter, only states, type, queue, collection,
-        submitter and message count.
+        ``before``: only numbers below it; 0: from the newest. A next ``before`` of None means that this is the last
+        page. At most ``LOOKED_AT`` trees are read for one page, so a page may be short or empty although others follow.
+        Only states, type, queue, collection, submitter and message of the filter count.
         """
         batches: list[Batch] = []
         left = LOOKED_AT

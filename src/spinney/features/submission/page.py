@@ -68,7 +68,7 @@ class SubmitChoices:
 class SubmittedForm:
     """The fields of a form as they came, with the key by which a form that is sent twice submits once.
 
-    Of a name that comes twice, ``values`` has the last value.
+    If a name comes twice, ``values`` has its last value.
     """
 
     values: Mapping[str, str]

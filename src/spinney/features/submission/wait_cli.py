@@ -1,11 +1,11 @@
 """The command ``wait``: waiting for jobs to settle, with a live picture on a terminal and plain lines
 elsewhere.
 
-It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for
-longer where a look takes longer. Of a long list it reads only from the first job that has not settled on.
-Every other second it also asks why pending and held jobs do not go on, and ends when only an operator can let
-them go on. It needs no node and changes nothing, so it may be interrupted and started again, and it goes on
-after the store was away for a while, as it does with a server.
+It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for longer where
+a look takes longer. In a long list it reads only from the first unsettled job on. Every other second it also asks why
+pending and held jobs do not go on, and ends when only an operator can let them go on. It needs no node and changes
+nothing, so it may be interrupted and started again, and it goes on after the store was away for a while, as it does
+with a server.
 """
 
 import time
@@ -39,8 +39,8 @@ SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
-"""The most jobs whose trees are counted, too. Of a longer list only the jobs themselves are counted, as far as
-they were read, and the wait says only of the first open one how far it is, or why it does not go on."""
+"""The most jobs whose trees are counted, too. In a longer list only the jobs themselves are counted, as far as they
+were read, and only the first open one is shown with its progress, or with the reason why it does not go on."""
 UNREAD = "not looked at yet"
 """What the line says of the jobs of a longer list behind the first open one, some of which may have settled."""
 LOOKED_AT = 500
@@ -107,15 +107,14 @@ class _Line:
         self._given_up_at = 0
         self._ended: Counter[str] = Counter()
         self.last: list[Job] = []
-        """As last seen; of a long list only what did not complete."""
+        """The jobs as they were last seen; for a long list, only those that did not complete."""
         self.reached: list[Job] = []
-        """Of a long list the open job at which the last look ended. Those after it were not read."""
+        """In a long list, the open job at which the last look ended. Those after it were not read."""
 
     def look(self) -> bool:
         """Look at the jobs again, and return whether all have settled.
 
-        Of a long list at most ``LOOKED_AT`` jobs are read, and reading stops at the first that is
-        open.
+        In a long list at most ``LOOKED_AT`` jobs are read, and reading stops at the first that is open.
         """
         if len(self._jobs) <= COUNTED_TREES:
             self.last = [_job(self._performer, j) for j in self._jobs]

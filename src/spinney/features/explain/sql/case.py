@@ -84,9 +84,9 @@ class Case:
         """Return the cause for a job that waits for this lock, or stands in a ring of jobs that wait for each
         other.
 
-        The facts say whether the lock is ``free`` by now, and whether its owner is gone; of a lock with a
-        capacity also the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how
-        many ``owners``, and whether another job is ``queued`` before it.
+        The facts say whether the lock is ``free`` by now, and whether its owner is gone; for a lock with a capacity
+        also the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and
+        whether another job is ``queued`` before it.
         """
         owners = self.tx.all(
             "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
