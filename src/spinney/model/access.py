@@ -22,7 +22,7 @@ class Role(StrEnum):
     VIEWER = "viewer"
     """Look at jobs within the limits, with output and files."""
     SUBMITTER = "submitter"
-    """Submit, and cancel, retry, hold and release the own jobs."""
+    """Submit jobs, and cancel, retry, hold and release the jobs that the caller submitted."""
     OPERATOR = "operator"
     """Every verb on jobs within the limits; without limits also queues, nodes and holds of all kinds."""
     ADMIN = "admin"
@@ -200,7 +200,7 @@ def _both(first: Collection[str] | None, second: Collection[str] | None) -> tupl
 
 
 def _both_patterns(first: Sequence[str] | None, second: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the intersection of two lists of patterns: of two patterns that overlap, the longer one."""
+    """Return the intersection of two lists of patterns: where two patterns overlap, the longer one."""
     if first is None or second is None:
         return _both(first, second)
     patterns = [p for p in first if _fits(second, p)] + [p for p in second if _fits(first, p)]

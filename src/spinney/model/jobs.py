@@ -208,7 +208,7 @@ class Job:
     parent_id: int | None
     """None: it is a root."""
     root_id: int
-    """Of a root its own id."""
+    """The id of the root of the tree; for a root its own id."""
     lineage: str
     """The ids from the root down to it (``spinney.model.lineage``)."""
     params: Any

@@ -4,8 +4,8 @@ They are stored as JSON (``to_json``/``from_json``), so that the store, the comm
 without importing any application.
 
 A value checks itself when it is made, and raises UsageError with the name of the type, stage or queue. Nodes
-of two versions may share a store during an upgrade: of a job type unknown fields are ignored; of a queue
-they are refused, because a setting that is not understood must not be passed over."""
+of two versions may share a store during an upgrade: unknown fields of a job type are ignored; those of a queue are
+refused, because a setting that is not understood must not be passed over."""
 
 import math
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The spans of attempts and of their records, for jobs that were submitted in a trace.
 
-A span is sent only when its attempt is recorded, because only then it is known that the attempt counts. Of
-what a node had not recorded when it died there are no spans; the attempts that another node runs in their
-place have spans of their own."""
+A span is sent only when its attempt is recorded, because only then it is known that the attempt counts. There are no
+spans for what a node had not recorded when it died; the attempts that another node runs in their place have spans of
+their own."""
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING

@@ -3,7 +3,7 @@
 MESSAGE_CHARS = 2000
 """A longer message is cut: it is shown in lists and mails."""
 _TRACE_HEAD_CHARS, _TRACE_TAIL_CHARS = 16_000, 48_000
-"""Of a longer traceback the beginning and the end are kept, where the entry of the stage and the cause are."""
+"""A longer traceback keeps its beginning and its end, where the entry of the stage and the cause are."""
 
 
 def cut_trace(text: str) -> str:

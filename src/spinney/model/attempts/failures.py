@@ -34,7 +34,7 @@ class Cause:
     @classmethod
     def of(cls, type_: str, stage: str, exception: str, message: str) -> Self:
         """Return the cause of a failure with this message. The fingerprint is the first digits of SHA-256 over the four
-        values; of the message, only what ``plain`` returns counts."""
+        values; only the part of the message that ``plain`` returns counts."""
         # A process that meets no failure should not wait until the expressions are compiled, some milliseconds.
         from spinney.model.attempts.plain_messages import plain
 

@@ -108,7 +108,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def unwrapped(error: BaseException) -> BaseException:
-    """Return the exception that decides the outcome: of a group with a single exception that exception, of a group of
+    """Return the exception that decides the outcome: for a group with a single exception that exception, for a group of
     signals only the first of them, and otherwise the error itself. ``asyncio.TaskGroup`` raises as a group even what
     one task has raised."""
     first, *others = leaves(error)

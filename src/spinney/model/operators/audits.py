@@ -49,7 +49,7 @@ class AuditCall:
     by: str
     verb: str
     what: str
-    """JSON text: of the first step."""
+    """The details of the first step, as JSON text."""
     count: int
     """Over all steps."""
     steps: int

@@ -1,7 +1,7 @@
 """Capacities of locks: set by an operator, by the stage that takes the lock, by an application, or 1, in this order.
 
-A rule is about one lock (``download:example.org``) or about a family (``download:*``: all names with that prefix). Of
-several rules from one source the longest name counts, so that there can be exceptions.
+A rule is about one lock (``download:example.org``) or about a family (``download:*``: all names with that prefix). If
+several rules of one source match, the longest name counts, so that there can be exceptions.
 
 A capacity that is lowered takes nothing from the jobs that have the lock: nobody gets more of it until enough
 was released. One that is raised lets waiting jobs continue at once."""

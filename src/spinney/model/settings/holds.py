@@ -77,8 +77,8 @@ class UnderHold(Refused):
 
 
 def scope_text(scope: Scope, name: str) -> str:
-    """Return what a hold of this scope and name covers: ``queue nightly``, or ``everything``; of a hold without its
-    name, which the caller may not see, the kind: ``a tree``."""
+    """Return what a hold of this scope and name covers: ``queue nightly``, or ``everything``; for a hold whose name the
+    caller may not see, only the kind: ``a tree``."""
     if scope is Scope.EVERYTHING:
         return "everything"
     return f"{scope} {name}" if name else f"a {scope}"

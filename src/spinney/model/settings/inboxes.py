@@ -140,7 +140,7 @@ class Drop:
     """Its name. Characters that cannot be printed are written as escapes; such a drop has a ``fault``."""
     kind: Kind
     size: int
-    """Bytes; of a folder those of all files in it."""
+    """The size in bytes; for a folder, that of all files in it."""
     identity: str
     """Changes when it is written to: size and time of the last change, of a folder a digest of those of all files."""
     owner: str
@@ -148,8 +148,8 @@ class Drop:
     dropped_us: int
     """When it came there, or was last written to."""
     sha256: str | None = None
-    """Of its bytes; of a folder the digest of a list as ``sha256sum`` prints it, a line a file, ordered by path. None:
-    not known yet, or not to be known."""
+    """The digest of its bytes; for a folder, the digest of a list as ``sha256sum`` prints it, a line for each file,
+    ordered by path. None: not known yet, or not to be known."""
     fault: str | None = None
     """Why it is rejected, whatever is in it."""
 
@@ -163,7 +163,7 @@ class Arrival:
     name: str
     kind: Kind
     size: int
-    """Bytes; of a folder those of all files in it."""
+    """The size in bytes; for a folder, that of all files in it."""
     sha256: str | None
     """As ``Drop.sha256``; None: it was not computed."""
     identity: str
@@ -176,8 +176,8 @@ class Arrival:
     """When its job was made, or it was rejected."""
     outcome: ArrivalOutcome
     job_id: int | None
-    """The job that was made of it; of an upload that was rejected the job that has its bytes; None: it was rejected
-    before it had one."""
+    """The job that was made of it; for a rejected upload, the job that has its bytes; None: it was rejected before it
+    had a job."""
     reason: str | None
     """Why it was rejected."""
 

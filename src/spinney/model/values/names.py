@@ -59,8 +59,8 @@ def label(kind: str, text: str) -> str:
 
 
 def _quoted(text: object) -> str:
-    """Return a refused text for a message; of one that is much too long its beginning and its length, so that the rest
-    of the message is seen."""
+    """Return a refused text for a message; one that is much too long is replaced by its beginning and its length, so
+    that the rest of the message is seen."""
     if not isinstance(text, str) or len(text) <= LABEL_MAX:
         return repr(text)
     return f"{text[:QUOTED_BEGINNING] + '…'!r} ({len(text):,} characters)"

@@ -47,6 +47,6 @@ def run_dir(store: str) -> Path | None:
 
 
 def socket_name(node: str, pid: int) -> str:
-    """Return the name of a node's socket in the run-time directory. Of a long name it has the beginning: the process id
-    tells nodes apart, and the address of a socket is limited."""
+    """Return the name of a node's socket in the run-time directory. It contains only the beginning of a long name: the
+    process id tells nodes apart, and the address of a socket is limited."""
     return f"wakeup-{node[:_SOCKET_NAME_CHARS]}.{pid}.sock"

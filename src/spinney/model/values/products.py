@@ -49,8 +49,8 @@ def is_entry(name: str) -> bool:
 
 
 def products_of(data: Mapping[str, Any]) -> list[Product]:
-    """Return the products in a root's data, by job and title. Entries that are none are left out, because a stage may
-    write any data under these names, and pages link to what is returned."""
+    """Return the products in a root's data, by job and title. Invalid entries are left out, because a stage may write
+    any data under these names, and pages link to what is returned."""
     products = []
     for job_id, kind, value in _entries(data):
         match value:

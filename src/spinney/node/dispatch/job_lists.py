@@ -46,8 +46,8 @@ def _fitting(rows: Sequence[Any], chars: int) -> tuple[Sequence[Any], int]:
 
 
 def with_extras(row: Row, results: str | None, trace: str | None) -> Row:
-    """Return the row of an attempt with what only some have, and without unset fields at its end. A trace that is none,
-    in a damaged row, is left out: it would end the worker. ``results``: the values of earlier stages as JSON text."""
+    """Return the row of an attempt with what only some have, and without unset fields at its end. An invalid trace, in
+    a damaged row, is left out: it would end the worker. ``results``: the values of earlier stages as JSON text."""
     if (trace := traceparents.valid(trace)) is None:
         return row if results is None else (*row, results)
     return (*row, results, trace)

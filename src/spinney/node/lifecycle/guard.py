@@ -161,8 +161,8 @@ def _reap(supervisor: int) -> int | None:
 
 
 def _explained(code: int, still_s: float) -> int:
-    """Return the exit code of a supervisor that has ended by itself; of one that a signal ended, ``EXIT_LOST``, and log
-    which. A node on the same host kills what is left of one that stood still for longer than its lease."""
+    """Return the exit code of a supervisor that has ended by itself; for one that a signal ended, return ``EXIT_LOST``
+    and log the signal. A node on the same host kills what is left of one that stood still for longer than its lease."""
     if code >= 0:
         return code
     log.error("the supervisor died of %s%s; ending everything", signal_name(-code), _stood_still(still_s))

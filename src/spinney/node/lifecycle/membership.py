@@ -52,7 +52,7 @@ async def membership(
 ) -> AsyncIterator[Member]:
     """Join the cluster, be a member within the block, and leave it.
 
-    ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
+    ``root_fingerprint``: that of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
     returns why the node is degraded, which each heartbeat stores. Raises NodeRefused when another node has the name.
     """
     settings, host, writer, now_us = context.settings, context.host, context.writer, context.now_us

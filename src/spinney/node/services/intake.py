@@ -54,7 +54,7 @@ class Intake:
         self._resting: dict[str, tuple[str, float]] = {}
         """The identity of each drop, and since when it is so."""
         self._is_open = True
-        """Whether arrivals may be open: of a node before, or that could not be finished."""
+        """Whether arrivals may be open: those of a node before this one, or those that could not be finished."""
 
     def step(self, inbox: Inbox) -> Taken:
         """Take and reject what can be. Raises StoreUnusable, and Stopped."""

@@ -225,7 +225,7 @@ class Maintenance:
 
     def _stands_in(self, alive: Sequence[NodeInfo]) -> bool:
         """Return whether this node takes back nodes of its host that are proven gone, because the leader is on another
-        host, where nothing is proven and nothing can be killed. Of a host's nodes it is the one that joined first."""
+        host, where nothing is proven and nothing can be killed. It is the node of the host that joined first."""
         local = [node for node in alive if self._host.local(node)]
         return (
             not any(node.id == self._leader for node in local) and min(n.id for n in local) == self._node_id

@@ -28,8 +28,8 @@ class Loss(NamedTuple):
 class Capture:
     """The output of one attempt on one stream. The file is created at the first byte.
 
-    Its first ``head_bytes`` are written at once; of the rest, the last ``tail_bytes`` are kept and written by
-    ``close``, behind a note of how much was cut."""
+    Its first ``head_bytes`` are written at once; the last ``tail_bytes`` of the rest are kept and written by ``close``,
+    behind a note of how much was cut."""
 
     def __init__(self, path: Path, *, head_bytes: int, tail_bytes: int) -> None:
         self._path = path

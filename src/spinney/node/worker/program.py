@@ -205,7 +205,7 @@ def _value(result: Path) -> Any:
 
 def _read(result: Path) -> bytes | None:
     """Return the result file, at most one byte more than allowed; None when there is none. The program may have put
-    anything there: what is no plain file is refused, without waiting for it."""
+    anything there: only a plain file is accepted, and nothing is waited for."""
     try:
         fd = os.open(result, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:

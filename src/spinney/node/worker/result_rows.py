@@ -213,8 +213,8 @@ def _code(code: Any) -> int | None:
 
 
 def _delay_s(seconds: Any) -> float:
-    """Return the seconds of a deferral. Raises BadResult for more than ``DEFER_MOST_S``, and TypeError or
-    ValueError for what is no number."""
+    """Return the seconds of a deferral. Raises BadResult for more than ``DEFER_MOST_S``, and TypeError or ValueError
+    for a value that is no number."""
     delay_s = float(seconds)
     if math.isfinite(delay_s) and delay_s <= DEFER_MOST_S:
         return delay_s

@@ -150,7 +150,7 @@ class SerialWorker:
 
     def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
         """Run the attempts of one stage: the hot path, in the steps that the module's docstring lists.
-        ``waiting`` has the rows in reverse order, and keeps those that have not begun; ``descriptor``: of the
+        ``waiting`` has the rows in reverse order, and keeps those that have not begun; ``descriptor``: that of the
         folder root."""
         # Local names for what is looked up thousands of times a second.
         cells, channel, types, ordinal = self._page.cells, self._channel, self._stages.types, self._ordinal

@@ -48,8 +48,8 @@ def synced(
 ) -> Detail | None:
     """Sync an attempt's files and return its detail, or that of an error when they cannot be synced. None is a plain
     success. An attempt that did not pass is synced, too, because the next one may keep its files, and only syncs those
-    that it wrote itself. ``since_ns``: ``clock_ns`` when the attempt began; ``descriptor``: of the root, ``opened``
-    before that."""
+    that it wrote itself. ``since_ns``: ``clock_ns`` when the attempt began; ``descriptor``: that of the root,
+    ``opened`` before that."""
     try:
         sync_folder(root, job_id, since_ns, descriptor)
     except OSError as error:
@@ -106,8 +106,8 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
 
     Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
     modification times. Where a directory cannot be read, because its path is too long or it is another user's, the
-    whole file system is synced. Raises OSError when the disk fails. ``descriptor``: of the folder root, by which its
-    whole file system may be synced at once.
+    whole file system is synced. Raises OSError when the disk fails. ``descriptor``: that of the folder root, by which
+    its whole file system may be synced at once.
     """
     folder = Path(_folder(root, job_id))
     try:

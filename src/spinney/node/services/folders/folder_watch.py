@@ -22,8 +22,8 @@ class FolderWatch:
     def __init__(
         self, context: NodeContext, token: str, health: NodeHealth, *, root_fingerprint: str | None
     ) -> None:
-        """``token``: by which the store knows its folder root. ``root_fingerprint``: of the root with which the node
-        has joined, where folders are local."""
+        """``token``: by which the store knows its folder root. ``root_fingerprint``: that of the root with which the
+        node has joined, where folders are local."""
         self._context, self._token, self._health = context, token, health
         self._fingerprint = root_fingerprint
         self._running: asyncio.Future[tuple[str | None, str | None]] | None = None
