@@ -79,8 +79,8 @@ class ChangedJobs:
     ids: Sequence[int]
     """Jobs that the operation changed, or whose running attempt it asked to end."""
     reopened: Sequence[int] = ()
-    """Settled ancestors and dependants that wait again because of it; of very many dependants the first, the others
-    follow in steps (``sweep``)."""
+    """Settled ancestors and dependants that wait again because of it; if there are very many dependants, only the
+    first; the others follow in steps (``sweep``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +194,8 @@ class Kernel(Protocol):
 
         Jobs with keys are created at once, a bounded number in each transaction, whatever becomes of the attempt. Keys
         are those of ``submit``: for a key that an unsettled job has, or has for ever, it returns that job's id if its
-        type is the same; else it raises DuplicateKey. Of a job that retention has removed only the id is left: its type
-        is not compared, and no other job can need it.
+        type is the same; else it raises DuplicateKey. If retention has removed a job, only its id is left: its type is
+        not compared, and no other job can need it.
 
         A submission without collection or submitter gets those of the submitting job, and nothing else of it. The jobs
         of a call are in one share; ``beside`` is a job of an earlier part when a call is split. Raises StaleFence, and

@@ -249,7 +249,7 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobOperations, SqlJobQueri
         return Reconciliation(leased=leased, recorded=recorded)
 
     def started(self, fences: Sequence[int], *, now_us: int) -> None:
-        """See ``Kernel.started``. It is synced: of a type that must not run twice unasked, the mark decides
+        """See ``Kernel.started``. It is synced, because for a type that must not run twice unasked the mark decides
         after a crash whether an attempt has begun."""
         with self._write() as tx:
             for start in range(0, len(fences), STARTED_STEP):

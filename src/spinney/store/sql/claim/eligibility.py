@@ -8,8 +8,8 @@ from spinney.store.sql.registry.registry import Lane, Registry
 
 def lanes(tx: Tx, registry: Registry, claim_request: ClaimRequest, now_us: int) -> list[Lane]:
     """Return the lanes from which the node may get jobs now: those that it can run, in queues and homes
-    that it may serve, that no hold stops and that are not asleep. Of a stage that was put to sleep one
-    job probes at a time."""
+    that it may serve, that no hold stops and that are not asleep. When a stage was put to sleep, one of its jobs probes
+    at a time."""
     closed = registry.closed_to(tx, claim_request.node_id)
     return [
         lane

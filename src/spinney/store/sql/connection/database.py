@@ -287,7 +287,7 @@ class Database(ABC):
     def grant(self, roles: Sequence[str]) -> None:
         """See ``SqlStore.grant``."""
         raise UsageError(
-            f"{self.name} is one file and has no roles; who may read and write the file works with it"
+            f"{self.name} is one file and has no roles; every user who may read and write the file can work with it"
         )
 
     def script(self, roles: Sequence[str]) -> str:

@@ -3,9 +3,8 @@
 Other roles (of nodes, submitters, operators) may read and write the rows of the store's tables, and create, alter or
 own nothing. ``meta`` and ``alembic_version`` they may only read, and to the audit they may only add.
 
-So somebody who gets hold of a node's password cannot rewrite the audit or change the schema; it can still
-write any job. Rights of this kind exist on a server only: whoever may write a SQLite file may do everything
-with it.
+So somebody who gets hold of a node's password cannot rewrite the audit or change the schema, but can still write any
+job. Rights of this kind exist on a server only: whoever may write a SQLite file may do everything with it.
 """
 
 from collections.abc import Sequence

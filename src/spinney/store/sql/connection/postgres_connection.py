@@ -66,7 +66,7 @@ _SETTINGS = {
 _PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
 """Plan each statement once for a connection that writes. Most statements go by a key, or name the row where they begin,
 so that no argument would change the plan, and planning takes as long as running them. Reads for people are different:
-of one state there may be three jobs and of another a million."""
+there may be three jobs in one state and a million in another."""
 _OF_A_SESSION = {
     "tcp_keepalives_idle",
     "tcp_keepalives_interval",
@@ -133,7 +133,7 @@ class Connector:
     def __init__(self, url: str, patience_s: float | None = None) -> None:
         """``patience_s``: the time limit of a transaction; None: limits for people.
 
-        Raises UsageError for what is no URL of a PostgreSQL database."""
+        Raises UsageError for a text that is no URL of a PostgreSQL database."""
         self._conninfo, self.schema = parsed(url)
         self.name = without_password(url)
         self.user = str(psycopg.conninfo.conninfo_to_dict(self._conninfo).get("user") or "ROLE")

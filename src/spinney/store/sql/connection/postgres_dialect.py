@@ -95,7 +95,8 @@ class Change(NamedTuple):
     order: list[int]
     """The place among the arguments of a row for each mark."""
     arrays: list[int]
-    """The places whose values are sent as an array; of the others one value is sent, which is that of all rows."""
+    """The places whose values are sent as an array; for each of the others one value is sent, which is that of all
+    rows."""
 
 
 @lru_cache(maxsize=1024)

@@ -215,8 +215,7 @@ class SqliteDatabase(Database):
         }
 
     def create(self, statements: Sequence[tuple[str, Sequence[object]]]) -> bool:
-        """See ``Database.create``. Of two processes that create one store at once, the second finds it
-        created."""
+        """See ``Database.create``. If two processes create one store at once, the second finds it created."""
 
         def run() -> bool:
             with closing(self.connect(_BUSY_S)) as connection:
@@ -425,7 +424,7 @@ class SqliteTx(Tx):
 
 
 def _text(data: bytes) -> str:
-    """Return text of the database; for what is no UTF-8 its placeholder (``damaged``)."""
+    """Return text of the database; for invalid UTF-8, its placeholder (``damaged``)."""
     try:
         return data.decode()
     except UnicodeDecodeError:

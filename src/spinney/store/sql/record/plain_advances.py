@@ -38,7 +38,7 @@ _JOB = (
     "final_fence",
 )
 _KEPT_JOB = (*_JOB, *(name for name in Row._fields if name not in _JOB))
-"""Of a job that may keep its slot, everything that later rules depend on."""
+"""The columns of a job that may keep its slot: everything that later rules depend on."""
 _JOBS = "from jobs where id in (select j.value from json_each(?) j)"
 _ATTEMPTS = "from attempts where job_id in (select j.value from json_each(?) j)"
 _ADVANCED = RowChange(

@@ -60,9 +60,9 @@ class Recorder:
         """The causes of jobs that this flush fails, by fingerprint."""
 
     def run(self, records: Sequence[Record], claim_request: ClaimRequest | None) -> None:
-        """Write all records, and drain the cascade. ``refused`` has afterwards those whose lease is gone, of
-        which nothing was written; ``kept_leases`` those of jobs that continue in their slot.
-        ``claim_request``: of the same node; without one no job keeps its slot.
+        """Write all records, and drain the cascade. ``refused`` has afterwards those whose lease is gone, of which
+        nothing was written; ``kept_leases`` those of jobs that continue in their slot. ``claim_request``: that of the
+        same node; without one no job keeps its slot.
 
         Records and leases are indexed here (of a record 0 job, 1 fence, 2 outcome, 3 start, …), because there
         are thousands a second, and a look-up by name costs more."""

@@ -146,7 +146,7 @@ def next_stage(tx: Tx, job_id: int, spec: TypeSpec) -> str | None:
 
 
 def waits_for(tx: Tx, job_id: int) -> str | None:
-    """Return what a waiting job waits for, as ``Job.waits_for``; of a failed job ``children`` or ``needs``, or None
+    """Return what a waiting job waits for, as ``Job.waits_for``; for a failed job ``children`` or ``needs``, or None
     when it failed by a stage of its own."""
     what: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
     return what

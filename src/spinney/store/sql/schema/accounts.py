@@ -55,8 +55,8 @@ sessions = table(
     Index("sessions_by_end", "ends_us"),
 )
 """Sessions of users in browsers. ``digest``: SHA-256 of the cookie. A session ends at ``ends_us``, or earlier when
-there was no request for ``idle_us`` (a duration) after ``seen_us``. ``address``, ``agent``: of the browser that signed
-in."""
+there was no request for ``idle_us`` (a duration) after ``seen_us``. ``address``, ``agent``: those of the browser that
+signed in."""
 
 login_failures = table(
     "login_failures",
@@ -101,9 +101,9 @@ idempotency = table(
 )
 """Submissions with an idempotency key, and the range of ids of their jobs, so that a repeated request gets the first
 answer. A row is written in the transaction of its jobs. ``owner``, ``key``: the submitter and the key that its program
-chose. ``digest``: of the request, since another request must not use the same key. ``held``: how many of the jobs were
-put on hold. ``done`` is 0 while the jobs of a large submission are still being written, in steps, under the ``staging``
-row of ``first_id``. Rows are kept for a day."""
+chose. ``digest``: that of the request, since another request must not use the same key. ``held``: how many of the jobs
+were put on hold. ``done`` is 0 while the jobs of a large submission are still being written, in steps, under the
+``staging`` row of ``first_id``. Rows are kept for a day."""
 
 saved_filters = table(
     "saved_filters",

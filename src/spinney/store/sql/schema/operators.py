@@ -174,8 +174,8 @@ bridges = table(
     Column("in_trouble", Flag, nullable=False),
 )
 """Bridges to other systems, as they last reported. ``owner``: the process that is to work under this name. ``mark``:
-what tells this store's bridge from another one of that name, over there.
-``behind``: links whose job has changed and whose entry does not say so yet."""
+what distinguishes, in the other system, this store's bridge from another one of that name. ``behind``: links whose job
+has changed and whose entry does not say so yet."""
 
 bridge_links = table(
     "bridge_links",

@@ -44,5 +44,5 @@ webhook_events = table(
 )
 """Deliveries, written by the transaction that settled the job. ``batch``: the job is a root with subjobs.
 ``next_us``: when it is due or, while a process sends it, when the claim of that process ends; null: nothing
-is left to do. ``first_us``: the first try since it was created or retried. ``status``, ``answer``: of the
-last try."""
+is left to do. ``first_us``: the first try since it was created or retried. ``status``, ``answer``: those of the last
+try."""

@@ -98,7 +98,8 @@ def _who_waits_for(tx: Tx, row: Row) -> set[int]:
 
 def require(tx: Tx, run: Run, fence: int | None) -> None:
     """Raise NoSuchJob for a need that was deleted after the call was checked, in an earlier transaction: a deletion
-    removes only those rows of ``needs`` that are there. ``fence``: of the attempt that makes the call, if one does."""
+    removes only those rows of ``needs`` that are there. ``fence``: that of the attempt that makes the call, if one
+    does."""
     for need in run.plan.submission.needs:
         if need > 0:
             _require_needable(tx, need, fence)

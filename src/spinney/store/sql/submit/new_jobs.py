@@ -71,7 +71,7 @@ class Plan:
 
 
 def plan(registry: Registry, submission: Submission, parent: Parent | None = None) -> Plan:
-    """Resolve and check one submission. ``parent``: of the new jobs, from which they inherit what the
+    """Resolve and check one submission. ``parent``: the parent of the new jobs, from which they inherit what the
     submission leaves out.
 
     Names, priority, number of keys and the fields of locks are checked here; parameters were checked against

@@ -66,10 +66,10 @@ class Cascade(Placement):
     ) -> None:
         """Settle the job in this state, with all that follows from it for others (``settled``).
 
-        A completed job is in none of the narrow tables, and has no stage any more. Any other keeps its stage,
-        and has a row in ``inactive_jobs`` that says why it settled. ``because``: children or needs, when they
-        are the cause; ``fingerprint``: of its own failure. ``reason``: for people. ``leased``: its lease has
-        just been taken away. Raises UnlawfulTransition."""
+        A completed job is in none of the narrow tables, and has no stage any more. Any other keeps its stage, and has a
+        row in ``inactive_jobs`` that says why it settled. ``because``: children or needs, when they are the cause;
+        ``fingerprint``: that of its own failure. ``reason``: for people. ``leased``: its lease has just been taken
+        away. Raises UnlawfulTransition."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
             self.leave_ready(row)

@@ -1,4 +1,4 @@
-"""The rows of ``holds``, written in the caller's transaction: of an operator's command, a circuit breaker, the clock,
+"""The rows of ``holds``, written in the transaction of the caller: an operator's command, a circuit breaker, the clock,
 or a verb on a held job.
 
 A hold on a single job moves that job at once. A wide hold (on a queue, a type, a tree …) only gets its row

@@ -1,8 +1,8 @@
 """Operators' verbs on single jobs: cancel, retry, rerun, move, priority, release, delete.
 
-Each verb changes jobs that are not running. Of a running one it leaves its attempt alone: a cancel request is
-written, which the node reads and the record of the attempt obeys; a new queue or priority counts from the
-next claim on. Opening a settled job again regrows its ancestors and its dependants (see ``regrowth``).
+Each verb changes jobs that are not running. It does not touch the attempt of a running job: a cancel request is
+written, which the node reads and the record of the attempt obeys; a new queue or priority counts from the next claim
+on. Opening a settled job again regrows its ancestors and its dependants (see ``regrowth``).
 
 An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs them for single jobs and trees,
 ``spinney.features.bulk`` for many jobs; both write the audit."""
@@ -304,8 +304,8 @@ class Operation:
     # --- release --------------------------------------------------------------------------
 
     def release(self, job_id: int) -> None:
-        """End the holds on this very job: of its own stage, and those on it alone. A wider hold that covers it keeps it
-        held; where there is no other, the refusal names it."""
+        """End the holds on this very job: that of its own stage, and those on it alone. A wider hold that covers it
+        keeps it held; where there is no other, the refusal names it."""
         row = job_rows.find_visible(self.tx, job_id)
         ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
         if not ended:

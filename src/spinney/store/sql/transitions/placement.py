@@ -103,9 +103,9 @@ class Placement:
     ) -> None:
         """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
         ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none.
-        ``wake_us``: when it becomes due; ``waits_for``: as ``Job.waits_for``, of a failed job ``children`` or ``needs``
-        if they are the cause; ``reason``: for people; ``fingerprint``: of its failure. ``leased``: its lease has just
-        been taken away."""
+        ``wake_us``: when it becomes due; ``waits_for``: as ``Job.waits_for``, and for a failed job ``children`` or
+        ``needs`` if they are the cause; ``reason``: a text for people; ``fingerprint``: that of its failure.
+        ``leased``: its lease has just been taken away."""
         tx = self.tx
         if row.state is not state or leased:
             job_rows.set_state(tx, row, state, leased=leased)

@@ -6,8 +6,8 @@ dependants, so a transaction updates ``cascades.DEPENDANTS_STEP`` of them; the r
 dependants of a settled job, and any process continues (``Regrowth.step``).
 
 Between two steps the job may have settled again. Therefore a step reads its current state: dependants of an open job
-wait for it; of the dependants of a settled job, waiting ones are placed anew, and those that failed because of needs
-continue when none of them is bad any more. So the result is the same as if all had been updated at once.
+wait for it; among the dependants of a settled job, waiting ones are placed anew, and those that failed because of needs
+continue when none of these needs is bad any more. So the result is the same as if all had been updated at once.
 
 A dependant that cannot be opened (an ancestor is cancelled, another job has its key by now) stays as it is: it is no
 reason to refuse the operation, and must not stop a step."""
