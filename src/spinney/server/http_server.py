@@ -125,8 +125,8 @@ def server(
 
 
 def listen_tcp(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to this host and port; 0: any free port. Of several addresses of a name
-    the first one counts. Raises UsageError (no such address), StoreUnusable (it cannot be bound)."""
+    """Return a socket that is bound to this host and port; 0: any free port. If a name has several addresses, the first
+    one counts. Raises UsageError (no such address), StoreUnusable (it cannot be bound)."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:

@@ -61,7 +61,7 @@ def add_to(app: FastAPI, of_packages: Sequence[Pages] = ()) -> None:
 
 
 def routers() -> list[APIRouter]:
-    """Return the routers of the pages. Of two routes that fit an address the earlier one counts."""
+    """Return the routers of the pages. If two routes match an address, the earlier one counts."""
     return [
         overview.router,
         activity.router,

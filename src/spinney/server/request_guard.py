@@ -235,8 +235,8 @@ def target_fault(raw_path: bytes, query: bytes) -> str | None:
 
 
 def _decoded(raw: bytes) -> str | None:
-    """Return what percent-encoded bytes mean as text; None for bytes that are no ASCII, broken escapes and
-    what is no UTF-8."""
+    """Return what percent-encoded bytes mean as text; None for bytes outside ASCII, broken escapes and invalid
+    UTF-8."""
     if not raw.isascii() or _BROKEN.search(raw):
         return None
     try:

@@ -2,8 +2,8 @@
 
 The first of its kind is entered at once. Later refusals of the same kind are counted here, and entered as one entry
 with their number after a minute; while they continue, after two minutes, four, … an hour. A kind is new again when
-nothing of it was refused for an hour, so that nobody makes first ones by waiting a little. Of the kinds of one name
-only the first twenty of an hour are told apart, and of all kinds two hundred; the rest counts as one kind. Strangers
+nothing of it was refused for an hour, so that nobody makes first ones by waiting a little. In an hour, only the first
+twenty kinds of one name are told apart, and two hundred kinds over all names; the rest counts as one kind. Strangers
 differ by nothing that they choose themselves: only the first entry of a kind has the token and the address, and the
 entries of counted refusals have some addresses. So a stranger causes some thirty entries a day, however many requests
 are sent.

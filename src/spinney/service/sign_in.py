@@ -204,7 +204,8 @@ class SignIn(Service):
     def _refused(
         self, name: str, visit: ClientInfo, error: BadLogin | TooManyAttempts, refusals: RefusalLog
     ) -> None:
-        # People type their passwords where the name goes; what is no user's name is not written anywhere.
+        # People type their passwords where the name goes; a text that is not the name of a user is not written
+        # anywhere.
         user = name if self.store.accounts.password(name) is not None else None
         why = "too soon" if isinstance(error, TooManyAttempts) else "wrong"
         details = {"user": user, "address": visit.address, "why": why}

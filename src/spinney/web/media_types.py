@@ -17,8 +17,8 @@ _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 def preferred(request: Request, offered: Sequence[str]) -> str:
     """Return that of the offered media types that the client of the request prefers.
 
-    The most specific range that matches a type gives its quality. Of equal ones the type counts that is named more
-    specifically, then the one named first, then the one offered first; so ``text/csv, */*`` prefers CSV. Where the
+    The most specific range that matches a type gives its quality. If several are equal, the type counts that is named
+    more specifically, then the one named first, then the one offered first; so ``text/csv, */*`` prefers CSV. Where the
     client accepts none, this is the first: an answer that it did not want tells it more than a refusal. A range with
     parameters counts without them, and one whose quality is no number does not count.
     """

@@ -1,7 +1,7 @@
 """Refusals as ``application/problem+json`` (RFC 9457): a sentence, and what to do next.
 
 The type of a problem is a URN for programs; ``detail`` is a sentence for people, and ``next`` the part of it that says
-what would help. Of an error in the server the response says only that it happened, and a number; the server's log has
+what would help. For an error in the server, the response says only that it happened, and a number; the server's log has
 the traceback under this number.
 """
 

@@ -1,4 +1,4 @@
-"""A cache of statistics that take long: of the whole store, or of a large batch.
+"""A cache of statistics that take long to read: those of the whole store, or of a large batch.
 
 On a large store one query takes a noticeable part of a processor. So a result that took long is kept for a multiple of
 that time, and shared by all callers who may see the same; a cheap one is never kept. When the event feed reports a

@@ -1,4 +1,4 @@
-"""Examples of the document: of each body that is sent, of each answer, and of each parameter.
+"""Examples for the API's document: each body that is sent, each answer, and each parameter.
 
 Bodies are written out by their shapes, as somebody would send them; answers are made of their schemas, field by field,
 of words that fit. So a field that is new is in the examples at once, and a test holds all of them to their schemas.

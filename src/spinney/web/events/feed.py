@@ -31,8 +31,8 @@ LOOK_S = 0.25
 LEAST_S = 1.0
 """The shortest time between two reads of a topic, in seconds."""
 SHARE = 20
-"""A look is followed by a pause of so many times what it took, and so many times longer as there are topics that are
-looked at less than once in ``LEAST_S``: all dear looking together takes a 20th of one processor."""
+"""A look is followed by a pause of this many times what it took, multiplied by the number of topics that are looked at
+less than once in ``LEAST_S``: all expensive looks together take a 20th of one processor."""
 LINGER_S = 60.0
 """How long a topic without watchers is kept for those who reconnect, in seconds."""
 RECHECK_S = 10.0
@@ -76,8 +76,8 @@ class WatchedTopic:
 
 
 class Watcher:
-    """The events that a stream has not sent yet: of each topic only the last state, so that a slow client
-    takes no more memory than a fast one."""
+    """The events that a stream has not sent yet: only the last state of each topic, so that a slow client takes no more
+    memory than a fast one."""
 
     def __init__(self, watched: list[WatchedTopic], after: int | None, id_prefix: str) -> None:
         self.watched, self._id_prefix = watched, id_prefix

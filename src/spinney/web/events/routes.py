@@ -62,12 +62,11 @@ async def events(
         Header(description="Continue after this event; browsers send this header when they reconnect."),
     ] = None,
 ) -> Response:
-    """Server-sent events. Each is named after its topic and contains the topic's whole new state as JSON.
-    Topics are read about once a second, and less often where that takes long; of several changes in between
-    only the last state is sent. A client that reconnects with `Last-Event-ID` gets the states that have
-    changed since then; where the server has restarted meanwhile, it gets all. When your rights have changed,
-    all states are sent again as you may see them now; when you have lost them, a last event, `end`, contains
-    the problem."""
+    """Server-sent events. Each is named after its topic and contains the topic's whole new state as JSON. Topics are
+    read about once a second, and less often where that takes long; if a topic changes several times in between, only
+    its last state is sent. A client that reconnects with `Last-Event-ID` gets the states that have changed since then;
+    where the server has restarted meanwhile, it gets all. When your rights have changed, all states are sent again as
+    you may see them now; when you have lost them, a last event, `end`, contains the problem."""
     watched = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
         raise UsageError("a topic has an unprintable character; correct its name")

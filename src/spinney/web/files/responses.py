@@ -1,7 +1,7 @@
 """A file as a response, whole or in part, with headers that keep a browser from running it as a page of this server.
 
-Of range requests (RFC 9110, section 14) only single ranges of bytes are served. For several at once, another unit or a
-malformed header the whole file is sent, as the standard allows.
+Only range requests (RFC 9110, section 14) for a single range of bytes are served. For several at once, another unit or
+a malformed header the whole file is sent, as the standard allows.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ class SingleFileForm:
     no such form) and UsageError."""
 
     def __init__(self, content_type: str, body: AsyncIterator[bytes], *, name: str) -> None:
-        """``name``: of the part that is the file. Raises HTTPException."""
+        """``name``: that of the part that is the file. Raises HTTPException."""
         self._boundary, self._body, self._name = multipart.boundary_of(content_type), body, name
         self._heads = PartHeaders()
         self._events = self._parse()

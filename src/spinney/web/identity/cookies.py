@@ -140,6 +140,6 @@ class Cookies:
 
 
 def _device_cookie(user: str) -> str:
-    """Return the name of the device cookie of a user. Each user has a cookie of the own, so that several may share a
-    browser."""
+    """Return the name of the device cookie of a user. Each user has a separate cookie, so that several users may share
+    a browser."""
     return f"spinney_device_{digest(user)[:12]}"

@@ -150,7 +150,7 @@ async def _large(request: Request) -> None:
 
 
 LargeBody = Depends(_large)
-"""Of a route that writes its body to disk as it comes: up to ``upload_max_bytes``."""
+"""The bound for a route that writes its body to disk as it comes: ``upload_max_bytes``."""
 
 
 async def _small(request: Request) -> None:
@@ -159,4 +159,4 @@ async def _small(request: Request) -> None:
 
 
 SmallBody = Depends(_small)
-"""Of a form that anybody may send."""
+"""The bound for a form that anybody may send."""

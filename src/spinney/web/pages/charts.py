@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 160, 36
-"""Of a sparkline, in the units of its viewBox."""
+"""The size of a sparkline, in the units of its viewBox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

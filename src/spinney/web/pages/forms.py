@@ -77,8 +77,8 @@ class FormFields:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Return the values by field, to show the form again; of a field that occurs several times the last
-        one. The proof of the form is left out."""
+        """Return the values by field, to show the form again; if a field occurs several times, its last value. The
+        proof of the form is left out."""
         return {name: value for name, value in self.pairs if name != "csrf"}
 
 

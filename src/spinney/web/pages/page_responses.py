@@ -199,7 +199,7 @@ def segment(text: str) -> str:
 
 
 def number_of(text: str) -> int:
-    """Return a number that an address has, such as that behind which a page begins; 0 for what is no number: the
+    """Return a number that an address has, such as that behind which a page begins; 0 for any other text, since the
     address may be typed by hand."""
     return job_number(text) or 0
 

@@ -186,7 +186,7 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\
 
 def terminal_text(text: str) -> str:
     """Return output without what a terminal would not show: colours and other controls (ECMA-48), and what a
-    carriage return let a progress bar overwrite. Of each line the last state is left."""
+    carriage return let a progress bar overwrite. Only the last state of each line is left."""
     lines = _CONTROL.sub("", text).split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 HEIGHT, TOP, FLOOR = 190, 14, 166
-"""Of a chart, of its highest line and of its axis, in pixels from above."""
+"""The height of a chart, and the places of its highest line and of its axis, in pixels from above."""
 _Y_TICKS = 3
 _SHORTEST = 2.0
 """The least height of a part that is not 0, in pixels."""
@@ -120,7 +120,7 @@ def lines(
     recorded: Sequence[bool] | None = None,
     least: float = 0,
 ) -> TimeChart:
-    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``recorded``: of each slice whether
+    """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``recorded``: for each slice, whether
     anything was recorded in it (None: where a kind has a value); ``least``: the top of the chart is not below this
     value."""
     if recorded is None:
@@ -194,7 +194,7 @@ def _scale(highest: float, text: Callable[[float], str], *, least: float) -> tup
 
 
 def _x_ticks(starts_us: Sequence[int], width_us: int) -> list[Tick]:
-    """Return marks at round times: of an hour each ten minutes, of a day each four hours, of a week each day."""
+    """Return marks at round times: every ten minutes for an hour, every four hours for a day, every day for a week."""
     if not starts_us:
         return []
     span_us = width_us * len(starts_us)
