@@ -69,8 +69,8 @@ class BulkProgress:
     waiting: Sequence[int]
     """Those that this step reopened."""
     settled_before: int | None = None
-    """Of a rerun by a filter: it only runs jobs again that settled before this time. The same request with this time in
-    its filter goes on with the rest."""
+    """For a rerun by a filter: it only runs jobs again that settled before this time. The same request with this time
+    in its filter goes on with the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class BulkResult:
     skipped: int
     """How many were left as they are because they did not match any more."""
     refused: Mapping[int, str]
-    """Jobs for which it was refused, and why; of very many the first."""
+    """Jobs for which it was refused, and why; if there are very many, the first of them."""
     refused_jobs: int
     stopped: str | None
     """Why a canary stopped it."""

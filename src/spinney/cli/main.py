@@ -28,8 +28,8 @@ thousand: with Python's 700 they would be looked through over and over."""
 
 
 def main(args: "list[str] | None" = None) -> "NoReturn":
-    """Run the command of ``args`` (None: of the process), or answer the shell that the environment names, and
-    exit.
+    """Run the command of ``args`` (None: the arguments of the process), or answer the shell that the environment names,
+    and exit.
 
     This never returns: it ends in ``sys.exit`` with the command's exit code
     (``spinney.terminal.exit_codes``). It changes the state of the process (signal handlers, the garbage
@@ -51,8 +51,8 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
 
 
 def run(args: "list[str] | None" = None) -> int:
-    """Run the command of ``args`` (None: of the process), and return its exit code. Every error becomes one
-    sentence on stderr.
+    """Run the command of ``args`` (None: the arguments of the process), and return its exit code. Every error becomes
+    one sentence on stderr.
 
     It may be called several times in a process: the server that a line chooses and the trace that the
     environment names end with the call. No error is raised, not even for Ctrl-C, which gives 130.

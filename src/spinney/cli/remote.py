@@ -119,7 +119,7 @@ class RetryingClient(Client):
 
     def download_whole(self, job_id: int, file: str, start: int) -> Iterator[bytes]:
         """Yield a file in a job's folder from byte ``start`` on, all of the same version. Raises IncompleteResponse
-        when it broke off and the rest cannot be had of that version."""
+        when it broke off and the rest of that version is no longer available."""
         version = _Version(start)
         return self.whole(
             lambda at: self._content(

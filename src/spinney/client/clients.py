@@ -200,9 +200,9 @@ class Client(Verbs):
     poll_s: ClassVar[float] = 0.5
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
-        """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token
-        make`` printed it; over the socket none is needed. ``timeout_s``: how long each step of an answer may
-        take, and not the whole. Nothing is sent yet. Raises UsageError for an address that is none."""
+        """``url``: that of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``
+        printed it; over the socket none is needed. ``timeout_s``: how long each step of an answer may take, and not the
+        whole. Nothing is sent yet. Raises UsageError for an invalid address."""
         self._place = _Place(url, token)
         socket, verify = self._place.socket, self._place.verify
         transport = None if socket is None else httpx.HTTPTransport(uds=socket, verify=verify)

@@ -25,10 +25,10 @@ class UploadCalls(Protocol):
 
 
 def send_file(client: UploadCalls, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
-    """Upload a file, and yield how far it is after each piece, until it has its job. An upload of the same
-    file that was interrupted is continued. ``name``: of the file in the inbox; None: its own. Raises Refused
-    when it is rejected, what the server refuses, and StoreUnavailable when no byte arrives in ``TRIES``
-    tries, or the server does not say how far it is. The file must not change meanwhile."""
+    """Upload a file, and yield how far it is after each piece, until it has its job. An upload of the same file that
+    was interrupted is continued. ``name``: the name of the file in the inbox; None: its own name. Raises Refused when
+    it is rejected, what the server refuses, and StoreUnavailable when no byte arrives in ``TRIES`` tries, or the server
+    does not say how far it is. The file must not change meanwhile."""
     description = described(inbox, file, name)
     upload = client.begin_upload(inbox, description.name, description.size, announced=description.announced)
     failed = 0

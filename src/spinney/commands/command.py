@@ -150,7 +150,8 @@ class Command(BaseModel):
 
 
 def require_command(value: object) -> Command:
-    """Return a command that was passed to ``do``. Raises UsageError for what is none, such as the class of one."""
+    """Return a command that was passed to ``do``. Raises UsageError for anything else, such as the class of a
+    command."""
     if not isinstance(value, Command):
         raise UsageError(f"do takes a command with its values, such as ShowJob(job=1), not {value!r:.80}")
     return value

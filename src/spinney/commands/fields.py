@@ -69,7 +69,7 @@ IdempotencyKey = Annotated[
         "also after a crash, it answers with the same jobs and `Idempotent-Replay: true`.",
     ),
 ]
-"""Of a command's field ``idempotency_key``, which travels in the header ``Idempotency-Key``."""
+"""The type of a command's field ``idempotency_key``, which is sent as the header ``Idempotency-Key``."""
 
 _NO_MOMENT = "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
 LATEST_US = 253_402_300_799_999_999

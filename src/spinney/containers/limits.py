@@ -36,8 +36,8 @@ class Meter:
     headers and padding of a tar, too, so that a bomb of nothing but headers is noticed."""
 
     def __init__(self, limits: Limits, *, container_bytes: int, into: Path) -> None:
-        """``container_bytes``: the size of the container, to which the ratio refers; of the outermost one
-        where several share the meter. ``into``: a path on the disk whose free space counts."""
+        """``container_bytes``: the size of the container, to which the ratio refers; where several share the meter, the
+        size of the outermost one. ``into``: a path on the disk whose free space counts."""
         self._limits = limits
         self._into = into
         self._inflated_most = max(limits.ratio * container_bytes, RATIO_FROM_BYTES)

@@ -42,7 +42,7 @@ class Digest:
 
 def canonical(name: str) -> str:
     """Return the canonical name of an algorithm: ``'sha256'`` for ``' SHA-256'``. Raises NotAdmitted."""
-    # Looked up unchanged first: of a million rows nearly all have the canonical form.
+    # Looked up unchanged first: nearly all of a million rows have the canonical form.
     algorithm = _NAMES.get(name) or _NAMES.get(name.strip().lower())
     if algorithm is None:
         raise NotAdmitted(

@@ -55,7 +55,7 @@ class DropFolder:
         """Return what keeps this process from taking drops out of the folder; None: nothing does."""
         if os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             return None
-        return f"{self.path} is not writable for {owner(os.geteuid())}, who runs the node; change its permissions"
+        return f"{self.path} is not writable for the user of the node, {owner(os.geteuid())}; change its permissions"
 
     def names(self) -> list[str]:
         """Return the names of what was dropped, as the system has them."""

@@ -79,7 +79,7 @@ def _require_no_writer(fd: int) -> None:
 
 
 def owner(uid: int) -> str:
-    """Return the name of a user, as the command line names who submits; of one without a name the number."""
+    """Return the name of a user, as the command line names submitters; for a user without a name, the number."""
     try:
         return _user(uid)
     except KeyError:

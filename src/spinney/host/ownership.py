@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def give_to_owner(path: Path | str, like: Path, *, dir_fd: int | None = None) -> None:
-    """Give what this process has just made to the owner of ``like``, if this process is root's. ``dir_fd``: of the
-    directory in which ``path`` is. A link is not followed."""
+    """Give what this process has just made to the owner of ``like``, if this process is root's. ``dir_fd``: the
+    descriptor of the directory in which ``path`` is. A link is not followed."""
     if os.geteuid() == 0:
         status = like.stat()
         with contextlib.suppress(OSError):  # a share may refuse this even to root
@@ -18,7 +18,7 @@ def give_to_owner(path: Path | str, like: Path, *, dir_fd: int | None = None) ->
 
 
 def make_directory(path: Path, like: Path) -> None:
-    """Make a directory for its owner alone, who is that of ``like``, unless it is there. Raises OSError."""
+    """Make a directory that only its owner can use, unless it exists. Its owner is that of ``like``. Raises OSError."""
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:

@@ -8,6 +8,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """Return the IP addresses of a host, each once. Raises socket.gaierror, and UnicodeError for what is no name."""
+    """Return the IP addresses of a host, each once. Raises socket.gaierror, and UnicodeError for a text that is no host
+    name."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in infos))

@@ -71,7 +71,7 @@ class ExceptionView:
 
 def read(text: bytes) -> Sequence[ExceptionView]:
     """Return the exceptions of a document: first the one by which the stage failed, then its causes, contexts
-    and members, each behind the one to which it is related. Raises Refused for what is no such document."""
+    and members, each behind the one to which it is related. Raises Refused for a value that is no such document."""
     try:
         document = orjson.loads(text)
         exceptions = [_exception(item) for item in document["exceptions"]]
@@ -113,8 +113,8 @@ def left_out(described: Described) -> int:
 
 
 def _exception(item: Mapping[str, Any]) -> ExceptionView:
-    """Return one exception of a document. Raises ValueError, TypeError, KeyError or AttributeError for what
-    is none."""
+    """Return one exception of a document. Raises ValueError, TypeError, KeyError or AttributeError for a value that is
+    no exception."""
     of = item.get("of")
     return ExceptionView(
         type=str(item["type"]),

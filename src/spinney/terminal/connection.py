@@ -38,8 +38,8 @@ ServiceT = TypeVar("ServiceT", bound="Service")
 
 
 def resolve_settings(store: str | None, folders: str | None = None) -> Settings:
-    """Return the settings in force: of the option, the environment, ``spinney.toml`` or the default, in this order.
-    ``store`` and ``folders`` are the values of the options; None: not given."""
+    """Return the settings in force: those of the option, the environment, ``spinney.toml`` or the default, in this
+    order. ``store`` and ``folders`` are the values of the options; None: not given."""
     return settings(store, folders, environment=os.environ, directory=current_folder())
 
 

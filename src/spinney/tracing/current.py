@@ -1,7 +1,7 @@
 """The span that this thread or task is in.
 
 It is OpenTelemetry's current span where its API is loaded, and else the ``traceparent`` that was entered. Nothing is
-imported for that: who does not use OpenTelemetry does not pay for it."""
+imported for that: programs that do not use OpenTelemetry do not pay for it."""
 
 import sys
 from collections.abc import Iterator
@@ -39,7 +39,8 @@ def enter(text: str | None) -> None:
 
 
 def attempt_context(trace: str, fence: int) -> Context:
-    """Return a context whose current span is that of the attempt of this fence; ``trace``: of its job's submission.
+    """Return a context whose current span is that of the attempt of this fence; ``trace``: that of its job's
+    submission.
 
     It is so for OpenTelemetry, too, where that is installed: user code finds the span by
     ``opentelemetry.trace.get_current_span()``, and spans of its own are below it. The node makes the span itself when
