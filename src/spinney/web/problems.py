@@ -47,7 +47,7 @@ from spinney.web.media_types import PROBLEM, is_of_page
 
 log = logging.getLogger(__name__)
 
-_ROOM = "ask who runs it to make room there, then send the request again"
+_ROOM = "ask its administrator to free space there, then send the request again"
 _NOTHING_THERE = "there is nothing at this address"
 STORE_REPLACED = "The store was replaced"
 """The title of the problem while this server ends, and starts again with what is in the place of its store. Programs
@@ -99,13 +99,13 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (TooMany, 429, "too-many", "Too many requests"),
     (StaleFence, 409, "stale-fence", "The lease is lost"),
     (DuplicateKey, 409, "duplicate-key", "The key is taken"),
-    (UnlawfulTransition, 409, "unlawful-transition", "Its state does not allow that"),
+    (UnlawfulTransition, 409, "unlawful-transition", "The state of the job does not allow this"),
     (Refused, 409, "refused", "Not possible now"),
     (UnknownType, 422, "unknown-type", "Unknown job type"),
-    (BadParameters, 422, "bad-parameters", "The parameters do not fit"),
+    (BadParameters, 422, "bad-parameters", "The parameters are not valid"),
     (Cycle, 422, "cycle", "Jobs would wait for each other"),
     (UsageError, 422, "usage", "Invalid request"),
-    (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
+    (CommitUncertain, 503, "fate-unknown", "The outcome is unknown"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
     (StoreReplaced, 503, "store-away", STORE_REPLACED),
     (DiskFull, 507, "disk-full", "Insufficient storage"),
@@ -127,7 +127,7 @@ _BY_STATUS: Mapping[int, tuple[str, str]] = {
     415: ("media-type", "Unsupported media type"),
     416: ("range", "Range not satisfiable"),
     421: ("host", "Misdirected request"),
-    422: ("invalid", "The request does not fit"),
+    422: ("invalid", "The request is not valid"),
     429: ("too-many", "Too many requests"),
     431: ("long-head", "Request header fields too large"),
     500: ("fault", "Internal server error"),
@@ -148,7 +148,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-_LOG_SAYS_WHY = "try again in a moment, or ask who runs this server: its log says why"
+_LOG_SAYS_WHY = "try again in a moment, or ask the administrator of this server: its log says why"
 _PUBLIC_SENTENCES: tuple[tuple[type[StoreUnusable], str], ...] = (
     (
         CommitUncertain,
@@ -157,7 +157,10 @@ _PUBLIC_SENTENCES: tuple[tuple[type[StoreUnusable], str], ...] = (
     (StoreUnavailable, f"the store does not answer now; {_LOG_SAYS_WHY}"),
     (StoreReplaced, f"the store was replaced, and this server has to start again; {_LOG_SAYS_WHY}"),
     (DiskFull, f"a disk of the server is full; {_ROOM}"),
-    (StoreUnusable, "the store cannot be used as it is; ask who runs this server: its log says why"),
+    (
+        StoreUnusable,
+        "the store cannot be used as it is; ask the administrator of this server: its log says why",
+    ),
 )
 """What callers who have not signed in read of an error of the store; the first class that matches counts."""
 
@@ -258,7 +261,7 @@ def add_to(app: FastAPI) -> None:
         faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
         errors = [_problem(request, fault) for fault in faults]
         malformed = any(fault["type"] == "json_invalid" for fault in faults)
-        first = _summary(faults[0], errors[0]) if errors else "the request does not fit"
+        first = _summary(faults[0], errors[0]) if errors else "the request is not valid"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
         detail = first if of_page else f"{first}; /api/v1/openapi.json describes what is allowed"

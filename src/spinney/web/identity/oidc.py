@@ -198,8 +198,8 @@ class Provider:
         name = claims.get(self._oidc.name_claim)
         if not isinstance(name, str) or not name:
             raise BadLogin(
-                f"the provider does not tell {self._oidc.name_claim!r}; have name_claim or scopes of [server.oidc] "
-                f"name what it tells"
+                f"the provider does not send the claim {self._oidc.name_claim!r}; set name_claim of [server.oidc] to "
+                f"one that it sends, or add the scope that includes it to scopes"
             )
         # Some providers say it as text.
         if self._oidc.name_claim == "email" and claims.get("email_verified") in (False, "false"):

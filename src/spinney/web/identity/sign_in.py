@@ -197,7 +197,7 @@ class SignInFlow:
     async def _password_slot(self) -> AsyncIterator[None]:
         """Wait for one of the few places in which passwords are verified. Raises TooMany when too many wait."""
         if self._queued >= QUEUED_MAX:
-            raise TooMany("many sign in at this moment; try again in a few seconds", 5)
+            raise TooMany("too many users sign in at this moment; try again in a few seconds", 5)
         self._queued += 1
         try:
             async with self._turn:
@@ -240,7 +240,7 @@ def _settle(sign_in: SignIn, oidc: Oidc, person: OidcUser) -> None:
         if user_and_hash is not None:
             sign_in.store.sign_in.end(name, actor, now_us=now_us)
         raise Forbidden(
-            f"{name} is in none of the groups that may come in here; ask an admin, who can make a user of that name "
+            f"{name} is in none of the groups that may sign in here; ask an admin, who can make a user of that name "
             f"or name a group in roles of [server.oidc]"
         )
     if user_and_hash is None:

@@ -60,16 +60,16 @@ class Quota:
         noun = self._noun
         if user is not None and self._users[user] >= self._per_user:
             raise TooMany(
-                f"{user} has {self._per_user:,} {noun} open, and may have no more; close some first", AGAIN_S
+                f"{user} has {self._per_user:,} {noun} open, which is the maximum; close some first", AGAIN_S
             )
         if address is not None and self._addresses[address] >= self._per_address:
             raise TooMany(
-                f"{self._per_address:,} {noun} are open from {address}, and no more may be; close some first",
+                f"{self._per_address:,} {noun} are open from {address}, which is the maximum; close some first",
                 AGAIN_S,
             )
         if self.open >= self._most:
             raise TooMany(
-                f"{self._most:,} {noun} are open, and this server has room for no more; try again later",
+                f"{self._most:,} {noun} are open, which is the maximum of this server; try again later",
                 AGAIN_S,
             )
 

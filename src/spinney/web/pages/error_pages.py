@@ -22,14 +22,16 @@ SIGN_IN = "/sign-in"
 _NOT_DONE = "You were signed out, so nothing was done; sign in, and send the form again"
 _BACK = {
     404: ("It may have been deleted, or you may not see it.", "/jobs", "Show jobs"),
-    403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
+    403: ("The administrator of this server can give you more rights.", "/", "Back to the overview"),
     503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),
-    507: ("Nothing was half-written. Once there is room, do it again.", "", "Try again"),
+    507: ("Nothing was half-written. Once there is space on the disk, repeat the request.", "", "Try again"),
 }
 
-_UNUSABLE = "Who runs this server has to mend it; its log has the same sentence."
-"""What stands with a store that is there and cannot be used: perhaps it is not the one in which the jobs were."""
-_REPLACED = "What was in the old store is not here; who runs this server knows whether it is in the new one."
+_UNUSABLE = "The administrator of this server has to repair it; the log of the server has the same sentence."
+"""The advice for a store that exists and cannot be used: it may not be the one in which the jobs were."""
+_REPLACED = (
+    "The jobs of the old store are not shown here; the administrator of this server knows where they are."
+)
 
 Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 
