@@ -118,7 +118,7 @@ def test_what_is_wrong_beside_the_database_is_told_while_it_lasts(scene: HealthS
     assert scene.health.text() is None
     assert scene.log == [
         "degraded: the disk of the job folders is full",
-        "no longer degraded; what is over: the disk of the job folders is full",
+        "no longer degraded; resolved: the disk of the job folders is full",
     ]
 
 
@@ -133,9 +133,9 @@ def test_a_node_is_degraded_until_each_of_its_troubles_is_over(scene: HealthScen
     scene.health.lasts("folders", None)
 
     assert [line.partition(",")[0] for line in scene.log[3:]] == [
-        "still degraded; what is over: the node cannot start a worker",
+        "still degraded; resolved: the node cannot start a worker",
         "the store works again",
-        "no longer degraded; what is over: the disk of the job folders is full",
+        "no longer degraded; resolved: the disk of the job folders is full",
     ]
 
 

@@ -112,7 +112,7 @@ class NodeHealth:
         if problem is None:
             if before is not None:
                 still = "still" if others or self._degraded else "no longer"
-                log.warning("%s degraded; what is over: %s", still, before)
+                log.warning("%s degraded; resolved: %s", still, before)
             self._lasting = others
             return
         if problem != before:
