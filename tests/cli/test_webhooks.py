@@ -86,7 +86,7 @@ def test_what_is_due_is_sent_once(shell: Shell, hook: Receiver) -> None:
     out = shell.ok("webhook", "deliver", "--private")
 
     assert "delivered: 200 thanks" in out
-    assert "1 delivered, 0 not" in out
+    assert "1 delivered, 0 not delivered" in out
     (call,) = hook.calls
     verify(secret, call.headers, call.body, time.time())
     assert json.loads(call.body)["event"] == "ping"
@@ -107,7 +107,7 @@ def test_what_was_not_taken_ends_it_with_1(shell: Shell, hook: Receiver) -> None
     closed = shell.call("webhook", "deliver")
 
     assert (result.returncode, "due: 500 oh dear" in result.stdout) == (1, True)
-    assert (closed.returncode, closed.stdout) == (0, "0 delivered, 0 not\n"), "it is due later"
+    assert (closed.returncode, closed.stdout) == (0, "0 delivered, 0 not delivered\n"), "it is due later"
     shown = shell.ok("webhook", "deliveries", "archive", "--outcome", "due")
     assert "oh dear" in shown
     assert '"oh dear' not in shown

@@ -155,7 +155,9 @@ def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
         for _ in range(passwords.AT_ONCE):
             crowd.enter_context(passwords.room())
         for _ in range(10):
-            with pytest.raises(TooManyAttempts, match="many log in at this moment; try again in 1 second"):
+            with pytest.raises(
+                TooManyAttempts, match="too many users log in at this moment; try again in 1 second"
+            ):
                 ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)
 
     ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE)

@@ -39,10 +39,10 @@ class Canary:
         if self.first < 1:
             raise UsageError(f"a canary of {self.first} jobs shows nothing; take 1 or more")
         if not 0 <= self.stop_at <= 1:
-            raise UsageError(f"the share of failures to stop at is {self.stop_at:.0%}; take 0% to 100%")
+            raise UsageError(f"the share of failures to stop at must be 0% to 100%, not {self.stop_at:.0%}")
         durations.in_seconds(self, "patience_s")
         if self.patience_s is not None and not self.patience_s > 0:
-            raise UsageError(f"a canary is waited for more than 0 seconds, not {self.patience_s:g}")
+            raise UsageError(f"the patience of a canary must be more than 0 seconds, not {self.patience_s:g}")
 
 
 class CanaryRun:

@@ -26,7 +26,7 @@ def room() -> Iterator[None]:
     """Bound how many passwords are verified at once. Raises TooManyAttempts at once when the limit is reached: before
     anything is counted, so that nobody clears a count by crowding."""
     if not _room.acquire(blocking=False):
-        raise TooManyAttempts(1.0, why="many log in at this moment")
+        raise TooManyAttempts(1.0, why="too many users log in at this moment")
     try:
         yield
     finally:

@@ -122,7 +122,7 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
     assert [entry["why"] for entry in house.audited_details("refused")] == [
         f"there is no job {unseen}; the list of jobs shows those there are",
         "there is no job 999; the list of jobs shows those there are",
-        f"2 jobs that are not there: {unseen}, 999",
+        f"2 jobs that do not exist: {unseen}, 999",
     ]
     admin = house.control.do(MakeToken(name="all", rights=Rights(role=Role.ADMIN))).secret
     assert house.client(**_bearer(admin)).get("/api/v1/jobs/999").status_code == 404

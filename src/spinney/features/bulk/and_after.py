@@ -206,7 +206,7 @@ def _reason(verb: Verb, job_filter: Filter | None, ids: Sequence[int]) -> str:
         parts += ["of some age"] * any(values[name] is not None for name in _TIMES)
         parts += [_named(job_filter.ids)] if job_filter.ids is not None else []
         of = ", ".join(parts)
-    return f"{verb} --and-after of {of} is not through with it; if it was cut off, ask for it again"
+    return f"{verb} --and-after of {of} has not finished; if it was interrupted, repeat the command"
 
 
 def _named(ids: Sequence[int]) -> str:

@@ -296,7 +296,7 @@ class Bulk(Service):
         if unseen:
             listed_jobs = ", ".join(map(str, unseen[:UNSEEN_LISTED]))
             more = ", …" if len(unseen) > UNSEEN_LISTED else ""
-            self.log_refusal(f"{len(unseen):,} jobs that are not there: {listed_jobs}{more}")
+            self.log_refusal(f"{len(unseen):,} jobs that do not exist: {listed_jobs}{more}")
 
     def _steps(
         self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False

@@ -182,9 +182,7 @@ def _table_with_rows(tx: Tx) -> str | None:
 
 def _not_empty(target: Database, table: str) -> Refused:
     """Return the refusal of a target in whose ``table`` something stands."""
-    return Refused(
-        f"{target.name} is a store that holds something already (see its {table}); name another place"
-    )
+    return Refused(f"{target.name} is a store that is not empty (see its {table}); name another place")
 
 
 def _require_one_schema(source: Database, theirs: SchemaState, target: Database) -> None:

@@ -215,7 +215,7 @@ def _lock(job_id: int, facts: Facts) -> Words:
         return f"{wants}, which has room for it by now; it is about to go on", None
     of_capacity = f"{wants}, which has a capacity of {facts['capacity']:,}"
     if "used" not in facts:
-        return f"{of_capacity}: others have too much of it", None
+        return f"{of_capacity}: other jobs have taken too much of it", None
     if facts["owners"] == 1:
         owners = f"job {owner} has"
     else:

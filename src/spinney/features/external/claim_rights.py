@@ -40,8 +40,8 @@ def require_same_limits(service: Service, external_worker: ExternalWorker) -> No
     named = external_worker.serves.active
     if not allowed.all and (not named or not set(named) <= set(allowed.active)):
         raise Forbidden(
-            f"{service.by} is limited to {limits(service.rights)}, and was to something else when external "
-            f"worker {external_worker.name} joined; let it join again"
+            f"the limits of {service.by} have changed since external worker {external_worker.name} joined (now: "
+            f"{limits(service.rights)}); let it join again"
         )
 
 

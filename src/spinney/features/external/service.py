@@ -90,15 +90,15 @@ class External(Service):
             lanes=pairs,
             serves=claim_rights.claimable_queues(self),
         )
-        before = self.store.external_workers.named(name)
-        if before is not None:
-            if before.owner != self.by and before.state != "left":
+        previous = self.store.external_workers.named(name)
+        if previous is not None:
+            if previous.owner != self.by and previous.state != "left":
                 raise Refused(
                     f"another user has an external worker called {name}; give this one another name"
                 )
-            self.store.recover(before.id, None, now_us=self.clock())
+            self.store.recover(previous.id, None, now_us=self.clock())
         joined = self.store.external_workers.join(worker, self.actor(), version=VERSION, now_us=self.clock())
-        if before is not None:
+        if previous is not None:
             self.wake_nodes()
         return joined
 
@@ -191,7 +191,7 @@ class External(Service):
         result = result_text(settlement)
         lease = self._lease(external_worker, job_id, fence)
         if lease is None:
-            self._require_settled_so(external_worker, job_id, fence, settlement)
+            self._require_same_outcome(external_worker, job_id, fence, settlement)
             return
         if settlement.outcome is Outcome.CANCELLED and lease.cancel_requested_us is None:
             raise Refused(
@@ -214,7 +214,7 @@ class External(Service):
         )
         if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
             # The same settlement may have been sent twice, and the other request was faster.
-            self._require_settled_so(external_worker, job_id, fence, settlement)
+            self._require_same_outcome(external_worker, job_id, fence, settlement)
             return
         self.wake_nodes()
 
@@ -234,7 +234,7 @@ class External(Service):
         another fraction."""
         self.attempt(key, job_id, fence)
         if not 0 <= fraction <= 1:
-            raise UsageError(f"progress goes from 0 to 1, not to {fraction}")
+            raise UsageError(f"progress is a fraction from 0 to 1, not {fraction}")
         self.store.progress(job_id, fence, fraction, without_nul(message))
 
     def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
@@ -274,9 +274,9 @@ class External(Service):
         submitted = submissions(lines, types, None, Options(), _no_default)
         for submission in submitted:
             claim_rights.require_may_name(self, submission, types)
-        born = self.store.spawn(job_id, fence, submitted, now_us=self.clock())
+        spawned = self.store.spawn(job_id, fence, submitted, now_us=self.clock())
         self.wake_nodes()
-        return born.ids
+        return spawned.ids
 
     def take_lock(
         self, key: str, job_id: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
@@ -289,7 +289,7 @@ class External(Service):
             raise UsageError(f"a lock is kept until 'attempt' or until 'job', not {until!r}")
         return self.store.take_lock(job_id, fence, name, until, amount=amount, now_us=self.clock())
 
-    # --- whose it is ----------------------------------------------------------------------
+    # --- ownership ------------------------------------------------------------------------
 
     def _find(self, key: str) -> ExternalWorker:
         """Return the caller's external worker with this key, also one that has left. Raises
@@ -316,7 +316,7 @@ class External(Service):
         leases = self.store.external_workers.leases(external_worker.id)
         return next((lease for lease in leases if (lease.job_id, lease.fence) == (job_id, fence)), None)
 
-    def _require_settled_so(
+    def _require_same_outcome(
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
     ) -> None:
         """Raise StaleFence unless this attempt has been recorded with the same outcome for this external worker, so
@@ -338,16 +338,16 @@ class External(Service):
         """Return the job whose data are meant. Raises UsageError for another word, Refused for a job without
         a parent."""
         if of not in ("job", "parent", "root"):
-            raise UsageError(f"data are of the job, its parent or its root, not of {of!r}")
+            raise UsageError(f"of is 'job', 'parent' or 'root', whose data to change, not {of!r}")
         if of == "job":
             return job_id
         job = self.store.job(job_id)
         target = job.parent_id if of == "parent" else job.root_id
         if target is None:
-            raise Refused(f"job {job_id} has no parent; keep it with the job itself")
+            raise Refused(f"job {job_id} has no parent; store the entry with the job itself (of='job')")
         return target
 
-    # --- what a claim gives ---------------------------------------------------------------
+    # --- claimed work ---------------------------------------------------------------------
 
     def _stage(self, types: Mapping[str, TypeSpec], type_: str, stage: str) -> StageSpec | None:
         """Return the external stage; None: the application has no such stage any more."""

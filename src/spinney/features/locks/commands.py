@@ -187,6 +187,6 @@ def _seen_owners(service: Service, name: str) -> set[int]:
 def _not_had(name: str) -> Refused:
     """Return the error that does not say whether a job that is not visible has the lock."""
     return Refused(
-        f"no job within your limits has the lock {name!r}, or not that job, or another one has just taken it; "
-        f"'spinney locks' lists all locks"
+        f"no job within your limits has the lock {name!r}, the job that you named does not have it, or another job "
+        f"has just taken it; 'spinney locks' lists all locks"
     )

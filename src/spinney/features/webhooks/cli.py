@@ -227,7 +227,7 @@ def deliver(
         for line in sent:
             answer = f"{line['status'] or 'no answer'} {line['answer'] or ''}".strip()
             typer.echo(display.safe(f"{line['webhook']} {line['delivery']} {line['outcome']}: {answer}"))
-        typer.echo(f"{counts[DeliveryOutcome.DELIVERED]:,} delivered, {failures:,} not")
+        typer.echo(f"{counts[DeliveryOutcome.DELIVERED]:,} delivered, {failures:,} not delivered")
     if failures:
         raise typer.Exit(1)
 

@@ -56,7 +56,9 @@ def require_amount(amount: object) -> int:
     """Return the amount of a lock that a stage takes if it is valid, a whole number of at least 0, else raise
     UsageError. With 0 a job has the lock without counting against its capacity."""
     if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
-        raise UsageError(f"of a lock is taken a whole number from 0 to {AMOUNT_MAX}, not {amount!r:.80}")
+        raise UsageError(
+            f"the amount of a lock must be a whole number from 0 to {AMOUNT_MAX}, not {amount!r:.80}"
+        )
     return amount
 
 

@@ -93,7 +93,7 @@ def require_valid_hold(reason: str | None, until_us: int | None, now_us: int) ->
     """Raise UsageError for an invalid hold: without a reason, or that ends before it begins."""
     names.label("reason", reason or "")
     if until_us is not None and until_us <= now_us:
-        raise UsageError("the hold would end before it begins; give a time still to come")
+        raise UsageError("the hold would end before it begins; give a time in the future")
     if until_us is not None and until_us > LATEST_US:
         raise UsageError(
             "the hold would end after the year 9999; without an end it lasts until it is released"

@@ -103,7 +103,9 @@ def _set_aside_anew(repair: RepairContext, facts: Facts) -> None:
     else:
         since_us = tx.value("select settled_us from jobs where id = ?", (job_id,)) or repair.now_us
         reason = (
-            "why is not known any more; 'spinney doctor' put it back" if row.state is State.HELD else None
+            "the reason is no longer known; 'spinney doctor' put the job back"
+            if row.state is State.HELD
+            else None
         )
         Placement(tx, repair.registry, since_us).set_aside(row, row.state, reason=reason)
 
@@ -165,7 +167,7 @@ RULES: tuple[Rule, ...] = (
         walk=JOBS,
         where="page.settled_us is null and page.state in ('completed', 'failed', 'cancelled', 'orphaned')",
         columns=("page.state",),
-        sentence="job {id} is {state}, but has no time since when, so that retention would keep it for ever",
+        sentence="job {id} is {state}, but has no time at which it settled, so that retention would keep it for ever",
         repair=Repair("sets the end of its last attempt", _set_settled_us),
     ),
     Paged(

@@ -103,8 +103,8 @@ RULES: tuple[Rule, ...] = (
         where=f"page.parent_id is not null and not {_HAS_PARENT}",
         columns=("page.parent_id",),
         row_filter=only_accepted,
-        sentence="job {id} is a child of job {parent_id}, but there is no such job; nobody goes on when "
-        "it settles, and commands for the tree cannot reach it",
+        sentence="job {id} is a child of job {parent_id}, but there is no such job; no job continues "
+        "when it settles, and commands for the tree cannot reach it",
         repair=Repair("makes it the top of a tree of its own", _make_top),
     ),
     Paged(

@@ -181,7 +181,8 @@ RULES: tuple[Rule, ...] = (
         where=f"jobs.state in ({SETTLED_STATES})",
         columns=("jobs.state", "jobs.root_id", "jobs.settled_us", "page.lineage", "page.tree", "page.at_us"),
         row_filter=_at_rest,
-        sentence="job {job_id} is to be cancelled, but is {state} and at rest; it cannot be opened again so long",
+        sentence="job {job_id} is to be cancelled, but is {state} and at rest; it cannot be opened again before the "
+        "request is removed",
         repair=deletion(_REQUESTS, "removes the request"),
     ),
 )
