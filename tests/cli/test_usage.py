@@ -305,7 +305,7 @@ def test_folders_of_another_store_are_refused_to_a_server_without_a_store(shell:
         output = shell.refused(1, "init", "--store", url)
 
         assert "belongs to another store" in output
-        assert "holds no Spinney" in shell.refused(1, "list", "--store", url), "nothing was made"
+        assert "no Spinney store" in shell.refused(1, "list", "--store", url), "nothing was made"
 
 
 def test_folders_of_another_store_are_refused_to_a_store_that_is_there(shell: Shell) -> None:

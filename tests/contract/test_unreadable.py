@@ -327,7 +327,7 @@ def test_a_missing_table_or_column_is_no_fault_of_spinney(patient: Patient, lose
     job = patient.submit_one("one")
     patient.damage(lose)
     with pytest.raises(
-        StoreUnusable, match=r"is not as this Spinney makes it \(.*if it is being restored, wait"
+        StoreUnusable, match=r"does not match this version of Spinney \(.*if it is being restored, wait"
     ):
         patient.job(job)
     patient.damage(restore)

@@ -79,7 +79,7 @@ def test_a_store_that_lacks_a_column_of_its_schema_is_refused(
     with pytest.raises(StoreUnusable) as refusal:
         store.create()
 
-    assert f"is not as this Spinney makes it (no such column: {missing})" in str(refusal.value)
+    assert f"does not match this version of Spinney (no such column: {missing})" in str(refusal.value)
     assert "made by a Spinney from before the release of 0.1.0, make a new store" in str(refusal.value)
 
 
@@ -99,7 +99,7 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (None, "there is no store"),
-        (b"", "holds no Spinney"),
+        (b"", "is no Spinney store"),
         (b"certainly no database" * 100, "is no database or is damaged"),
     ],
     ids=["no file", "empty file", "other file"],

@@ -77,7 +77,9 @@ def test_pending_jobs_that_nobody_can_run_are_listed_with_the_cause(world: World
 def test_a_store_that_is_being_restored_is_no_fault_of_the_server(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sentence = "the store is not as this Spinney makes it: if it is being restored, wait until that is done"
+    sentence = (
+        "the store does not match this version of Spinney: if it is being restored, wait until that is done"
+    )
 
     def incomplete(*_: object, **__: object) -> None:
         raise StoreUnusable(sentence)

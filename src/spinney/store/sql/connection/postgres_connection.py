@@ -216,7 +216,7 @@ class Connector:
         schema_state = self.schema_state(connection)
         if schema_state is None:
             raise StoreMissing(
-                f"{self.name} holds no Spinney in its schema {self.schema!r}; make one with 'spinney init'"
+                f"{self.name} has no Spinney store in its schema {self.schema!r}; make one with 'spinney init'"
             )
         require_workable(self.name, schema_state)
 

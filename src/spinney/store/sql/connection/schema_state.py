@@ -69,6 +69,6 @@ def incomplete(name: str, missing: str | None) -> StoreUnusable:
     """Return the error for a store in which a statement does not find a table or column, although its schema is the one
     that this code works with."""
     return StoreUnusable(
-        f"{name} is not as this Spinney makes it ({missing}): if it is being restored, wait until that is done; if it "
-        f"was made by a Spinney from before the release of 0.1.0, make a new store"
+        f"{name} does not match this version of Spinney ({missing}): if it is being restored, wait until that is done; "
+        f"if it was made by a Spinney from before the release of 0.1.0, make a new store"
     )

@@ -303,7 +303,7 @@ class SqliteDatabase(Database):
             with closed_on_error(connection):
                 schema_state = self._insist(lambda: _schema_state(connection))
                 if schema_state is None:
-                    raise StoreMissing(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+                    raise StoreMissing(f"{self.path} is no Spinney store; make one there with 'spinney init'")
                 require_workable(str(self.path), schema_state)
         # Only now: on an overlay of file systems the first opening for writing makes a file of it.
         self._file = self._file or self.path.stat()

@@ -202,8 +202,8 @@ def _require_no_older_node(database: Database, connection: Connection, revision:
         return
     named = first_of((f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in nodes), _NODES_NAMED)
     raise StoreUnusable(
-        f"{database.name} is not finished: nodes of older schemas than {revision} have not left: {named}; stop "
-        f"them with SIGTERM and start them with this version, or, when one is dead, run "
+        f"the upgrade of {database.name} is not finished: nodes of older schemas than {revision} have not left: "
+        f"{named}; stop them with SIGTERM and start them with this version, or, when one is dead, run "
         f"'spinney doctor --repair --dead {nodes[0][0]}'"
     )
 
