@@ -509,7 +509,7 @@ def test_schedules_are_declared_beside_their_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("options", "error", "says"),
     [
         ({}, UsageError, "either a cron expression or an interval"),
         ({"cron": "0 6 * *"}, UsageError, "does not have five fields"),
@@ -528,7 +528,7 @@ def test_schedules_are_declared_beside_their_type() -> None:
     ],
 )
 def test_a_wrong_schedule_is_refused_where_it_is_declared(
-    given: dict[str, Any], error: type[Exception], says: str
+    options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     app = Spinney()
 
@@ -537,7 +537,7 @@ def test_a_wrong_schedule_is_refused_where_it_is_declared(
 
     app.schedule(count, every=5, name="there")
     with pytest.raises(error, match=says):
-        app.schedule(count, **given)
+        app.schedule(count, **options)
     with pytest.raises(UsageError, match="no option 'key'"):
         app.schedule(count.options(key="k"), every=5, name="other")
     assert list(app.schedules) == ["there"]

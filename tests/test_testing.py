@@ -278,14 +278,14 @@ def test_what_was_read_is_a_copy_that_changes_nothing() -> None:
         job.data.append("given", 2)
         return [job.data["seen"], next(job.children()).params]
 
-    given = {"given": [1]}
+    data = {"given": [1]}
     child = Child(8, "part", State.COMPLETED, None, None, None, 0, {"n": 1})
-    harness = StageHarness(data=given, results={"early": [1]}, children=[child])
+    harness = StageHarness(data=data, results={"early": [1]}, children=[child])
 
     assert harness.run(work).value == [[1], {"n": 1}]
     assert harness.data == {"seen": [1], "given": [1, 2]}
     assert harness.results["early"] == [1]
-    assert given == {"given": [1]}
+    assert data == {"given": [1]}
 
 
 def _large_entry(job: Job) -> None:

@@ -90,8 +90,8 @@ class Grove:
         return self._start(name)
 
     def _start(self, name: str) -> Node:
-        given = {"lease_period_s": self.lease_period_s, "beat_s": 0.1, "slots": 3, "drain_limit_s": 5.0}
-        settings = {"name": name} | given | self.serving[name]
+        defaults = {"lease_period_s": self.lease_period_s, "beat_s": 0.1, "slots": 3, "drain_limit_s": 5.0}
+        settings = {"name": name} | defaults | self.serving[name]
         environment = {PLACE: str(self.notes)} | settings.pop("env", {})
         self.nodes[name] = self.cluster.start(
             app="chaos_app:app", env=environment, log=self.logs / name, **settings

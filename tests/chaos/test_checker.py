@@ -37,8 +37,8 @@ KINDS = {
 
 
 def ran(job_id: int, fence: int, type_: str, stage: str, begun: float, seen: float, **more: Any) -> Stretch:
-    given: dict[str, Any] = {"ended": "end", "pid": 7} | more
-    return Stretch(job_id=job_id, fence=fence, type=type_, stage=stage, begun_s=begun, seen_s=seen, **given)
+    fields: dict[str, Any] = {"ended": "end", "pid": 7} | more
+    return Stretch(job_id=job_id, fence=fence, type=type_, stage=stage, begun_s=begun, seen_s=seen, **fields)
 
 
 def kept(job_id: int, fence: int, stage: str, outcome: Outcome = Outcome.OK, **more: Any) -> Attempt:

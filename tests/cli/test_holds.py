@@ -83,18 +83,18 @@ def test_what_is_submitted_under_a_hold_is_accepted_and_said_to_be_held(shell: S
     result = shell.call("submit", "double", "-p", "n=1")
 
     assert (result.returncode, result.stdout) == (0, "1\n")
-    said = "and will not start before the hold ends; 'spinney explain"
-    assert result.stderr == f"spinney: job 1 is held, {said} 1' tells why\n"
+    sentence = "and will not start before the hold ends; 'spinney explain"
+    assert result.stderr == f"spinney: job 1 is held, {sentence} 1' tells why\n"
     assert shown_job(shell, "1")["job"]["state"] == "held"
 
     lines = shell.folder / "jobs.jsonl"
     lines.write_text('{"n": 2}\n{"n": 3}\n')
     assert shell.call("submit", "double", "--jobs", str(lines)).stderr == (
-        f"spinney: all 2 jobs are held, {said} 2' tells why\n"
+        f"spinney: all 2 jobs are held, {sentence} 2' tells why\n"
     )
     lines.write_text('{"type": "double", "params": {"n": 4}}\n{"type": "tell", "params": {"text": "5"}}\n')
     assert shell.call("submit", "--jobs", str(lines)).stderr == (
-        f"spinney: 1 of the 2 jobs is held, {said} JOB' tells why\n"
+        f"spinney: 1 of the 2 jobs is held, {sentence} JOB' tells why\n"
     )
 
 

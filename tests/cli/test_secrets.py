@@ -26,9 +26,9 @@ def test_no_command_shows_a_secret(bare: Shell) -> None:
     store = open_store(f"sqlite:///{bare.folder}/spinney.db")
     store.register([fetch.spec], [])
 
-    given = ("-p", "url=https://example.org", "-p", f"password={SECRET}")
-    job = bare.ok("submit", "fetch", *given).split()[-1]
-    bare.ok("schedule", "add", "nightly", "fetch", "--every", "1h", *given)
+    parameters = ("-p", "url=https://example.org", "-p", f"password={SECRET}")
+    job = bare.ok("submit", "fetch", *parameters).split()[-1]
+    bare.ok("schedule", "add", "nightly", "fetch", "--every", "1h", *parameters)
     outputs = [
         bare.ok(*words)
         for words in (

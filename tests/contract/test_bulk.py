@@ -44,8 +44,8 @@ def made(site: Site) -> Everything:
 
 
 def apply(site: Site, verb: Verb, *job_ids: int, which: Filter | None = None, **order: Any) -> BulkStep:
-    given = Order(verb=verb, **PARTICULARS.get(verb, {}) | order)
-    return site.store.bulk.apply(given, job_ids, ANN, job_filter=which, now_us=site.now)
+    bulk_order = Order(verb=verb, **PARTICULARS.get(verb, {}) | order)
+    return site.store.bulk.apply(bulk_order, job_ids, ANN, job_filter=which, now_us=site.now)
 
 
 def everything_else(site: Site, but: set[int]) -> dict[int, Any]:

@@ -451,13 +451,13 @@ def test_behind_others_of_other_types(site: Site) -> None:
     node = site.node("a", slots=2, types=TYPES)
     for n, of in enumerate(("one", "tenacious", "parent")):
         site.submit(of, n=4, queue=f"queue{n}")
-    given: dict[int, list[Lease]] = {}
+    leases: dict[int, list[Lease]] = {}
     for lease in site.claim(node, jobs=6, run_us=1.0):
-        given.setdefault(lease.slot, []).append(lease)
+        leases.setdefault(lease.slot, []).append(lease)
 
     before = {
         slot: [explain(site, one.job_id).facts.get("ahead", 0) for one in mine]
-        for slot, mine in given.items()
+        for slot, mine in leases.items()
     }
 
     assert before == {0: [0, 1, 2, 3, 4, 5], 1: [0, 1, 2, 3, 4, 5]}

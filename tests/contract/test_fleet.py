@@ -108,13 +108,13 @@ def test_while_more_run_than_there_are_slots_nothing_is_given(site: Site) -> Non
     first, second, third, fourth = site.claim(elm)
 
     slots(site, 2)
-    given = []
+    claimed = []
     for lease in (first, second, third):
         assert site.claim(elm) == []
         site.pass_(lease)
-        given.append(len(site.claim(elm)))
+        claimed.append(len(site.claim(elm)))
 
-    assert given == [0, 0, 1]
+    assert claimed == [0, 0, 1]
     assert status(site, elm).used == 2
     assert fourth.slot == 3
 

@@ -128,10 +128,10 @@ def test_the_stage_gets_the_secret_as_it_declared_it() -> None:
     }
     read = reader("stage 'run'", Signature(fields=fields))
 
-    given = read('{"plain": "correct horse", "own": "my own"}')
+    params = read('{"plain": "correct horse", "own": "my own"}')
 
-    assert given["plain"].get_secret_value() == PASSWORD
-    assert given["own"] == "my own"
+    assert params["plain"].get_secret_value() == PASSWORD
+    assert params["own"] == "my own"
 
 
 REFUSED: dict[str, dict[str, Any]] = {

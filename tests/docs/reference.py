@@ -136,7 +136,7 @@ class _Verbatim(str):
 def _parameters(function: Any) -> str:
     """As they are called: without ``self``, with the bare names of types, and without the inside of a default."""
     signature = inspect.signature(function)
-    given = [
+    parameters = [
         each.replace(
             annotation=_Verbatim(_bare(each.annotation)),
             default=each.empty
@@ -146,7 +146,7 @@ def _parameters(function: Any) -> str:
         for name, each in signature.parameters.items()
         if name != "self" and each.annotation is not typing.Never  # that is there to be refused
     ]
-    return str(signature.replace(parameters=given, return_annotation=inspect.Signature.empty))
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
 
 
 def _bare(annotation: Any) -> str:
@@ -213,12 +213,12 @@ def _dataclass(cls: type) -> list[Row]:
 
 def _backoff() -> list[Row]:
     """Its fields are floats, and its parameters what may be made of such: types and defaults are those of these."""
-    given = inspect.signature(Backoff).parameters
+    parameters = inspect.signature(Backoff).parameters
     return [
         (
             name,
-            "`Duration`" if given[name].annotation is Duration else _code(kind),
-            _shown(given[name].default),
+            "`Duration`" if parameters[name].annotation is Duration else _code(kind),
+            _shown(parameters[name].default),
             text,
         )
         for name, kind, text in _documented(Backoff)

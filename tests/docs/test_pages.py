@@ -78,7 +78,7 @@ def test_commands_and_options_that_it_names_exist(page: Path) -> None:
         name, *words = re.sub(r"^--server \S+ ", "", text.replace("\\\n", "")).split()
         below = getattr(COMMANDS.get(name), "commands", {})
         commands = [below[words[0]]] if words and words[0] in below else [COMMANDS.get(name), *below.values()]
-        known = {
+        offered = {
             option
             for each in commands
             if each is not None
@@ -86,7 +86,7 @@ def test_commands_and_options_that_it_names_exist(page: Path) -> None:
             for option in (*parameter.opts, *parameter.secondary_opts)
         }
         options = {match[0] for word in words if (match := re.match(r"--[a-z][a-z-]*", word))}
-        if name not in COMMANDS or not options <= known:
+        if name not in COMMANDS or not options <= offered:
             missing.append(text)
 
     assert missing == []

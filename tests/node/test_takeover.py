@@ -122,9 +122,9 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     store.close()
 
 
-@pytest.mark.parametrize(("beats_after_s", "told"), [(1.0, False), (6.0, True)])
+@pytest.mark.parametrize(("beats_after_s", "advised"), [(1.0, False), (6.0, True)])
 async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_silent(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, beats_after_s: float, told: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, beats_after_s: float, advised: bool
 ) -> None:
     # Given a node that beats after a while
     caplog.set_level(logging.INFO)
@@ -150,7 +150,7 @@ async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_
         with pytest.raises(NodeRefused, match="is alive on h"):
             await wait_for_name(context, monotonic=monotonic)
     # Then it was told so if that one might have been dead
-    assert ("--dead oak" in caplog.text) is told
+    assert ("--dead oak" in caplog.text) is advised
     store.close()
 
 

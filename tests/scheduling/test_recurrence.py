@@ -136,7 +136,7 @@ def test_a_time_is_told_by_the_clock_of_its_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("fields", "says"),
     [
         ({}, "either a cron expression or an interval"),
         ({"cron": "0 6 * * *", "every_s": 5}, "either a cron expression or an interval"),
@@ -159,9 +159,9 @@ def test_a_time_is_told_by_the_clock_of_its_zone() -> None:
         ({"cron": "0 6 * * *", "options": {"share": ""}}, "cannot be a share"),
     ],
 )
-def test_what_is_no_schedule_is_refused_where_it_is_written(given: dict[str, Any], says: str) -> None:
+def test_what_is_no_schedule_is_refused_where_it_is_written(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        Schedule(**{"name": "s", "type": "t"} | given)
+        Schedule(**{"name": "s", "type": "t"} | fields)
 
 
 def test_cron_and_zone_are_looked_at_before_anything_is_stored() -> None:

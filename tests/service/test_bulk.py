@@ -513,8 +513,8 @@ class Workers:
 
 
 def trial(site: Site, workers: Workers, **canary: Any) -> Report:
-    given: dict[str, Any] = {"first": 20, "stop_at": 0.05} | canary
-    return run(service(site, workers), Verb.RETRY, which=ALL_FAILED, canary=Canary(**given))
+    settings: dict[str, Any] = {"first": 20, "stop_at": 0.05} | canary
+    return run(service(site, workers), Verb.RETRY, which=ALL_FAILED, canary=Canary(**settings))
 
 
 def test_canaries_that_sing_let_all_the_others_follow(site: Site) -> None:
@@ -743,7 +743,7 @@ def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
     on."""
     root, born = serial_tree(site, n=5, failing=1)
     other = failed(site, 1)[0]
-    given: dict[str, Any] = {"which": Filter(root_id=root)} if by == "filter" else {}
+    job_filter: dict[str, Any] = {"which": Filter(root_id=root)} if by == "filter" else {}
     ids = () if by == "filter" else (born[1],)
     changes = itertools.count()
 
@@ -760,10 +760,10 @@ def test_cut_off_anywhere_nothing_runs_before_its_turn_and_all_of_it_in_the_end(
         for part, name in ((site.store.bulk, "apply"), (holds, "lay"), (holds, "lift"), (holds, "sweep")):
             patch.setattr(part, name, cut(getattr(part, name)))
         with pytest.raises(CutOff):
-            run(service(site), Verb.RETRY, *ids, and_after=True, at_once=2, **given)
+            run(service(site), Verb.RETRY, *ids, and_after=True, at_once=2, **job_filter)
     assert site.drain() == [], "nothing of the tree starts before all of it is open"
 
-    again = run(service(site), Verb.RETRY, *ids, and_after=True, at_once=2, **given)
+    again = run(service(site), Verb.RETRY, *ids, and_after=True, at_once=2, **job_filter)
 
     assert again.stopped is None
     assert site.store.holds.all() == []

@@ -74,7 +74,7 @@ class Oracle:
         self.violation: str | None = None
         self.leases: dict[int, Held] = {}
         self._last_fence = 0
-        self.known: set[int] = set()
+        self.accepted_ids: set[int] = set()
         """Jobs that were accepted."""
         self.states: dict[int, str] = {}
         self._type_of: dict[int, str] = {}
@@ -105,7 +105,7 @@ class Oracle:
         committed_rows = tx.all("select id, state, type from jobs")
         states = {job_id: state for job_id, state, _ in committed_rows}
         self._type_of = {job_id: type_ for job_id, _, type_ in committed_rows}
-        lost = self.known - states.keys()
+        lost = self.accepted_ids - states.keys()
         if lost:
             self.violated(f"accepted jobs {sorted(lost)} are gone")
         self.states = states
@@ -231,7 +231,7 @@ class Oracle:
     # --- what stores were asked and answered ----------------------------------------------
 
     def accepted(self, ids: Sequence[int]) -> None:
-        self.known.update(ids)
+        self.accepted_ids.update(ids)
         missing = [job_id for job_id in ids if job_id not in self.states]
         if missing:
             self.violated(f"jobs {missing} were accepted and are not there")

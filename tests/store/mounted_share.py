@@ -62,8 +62,8 @@ def serve(fuse: int, seen: list[int]) -> None:
         os.write(fuse, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
 
 
-def _call(function: object, *given: object) -> None:
-    if function(*given) != 0:  # type: ignore[operator]
+def _call(function: object, *arguments: object) -> None:
+    if function(*arguments) != 0:  # type: ignore[operator]
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 

@@ -165,8 +165,10 @@ def _fits(site: Site, which: Filter) -> Callable[[Job], bool]:
         "ids": lambda job, ids: job.id in ids,
         "superseded": lambda job, wanted: (job.id in superseded) is wanted,
     }
-    given = {f.name: getattr(which, f.name) for f in fields(Filter) if getattr(which, f.name) != f.default}
-    return lambda job: all(predicates[name](job, value) for name, value in given.items())
+    conditions = {
+        f.name: getattr(which, f.name) for f in fields(Filter) if getattr(which, f.name) != f.default
+    }
+    return lambda job: all(predicates[name](job, value) for name, value in conditions.items())
 
 
 def test_figures_count_what_is_not_in_its_lane_yet(whole: tuple[Site, Everything]) -> None:

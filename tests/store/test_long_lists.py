@@ -58,5 +58,5 @@ def test_jobs_are_submitted_and_claimed_whose_parameters_are_too_long_together(
 
     leases = store.flush_and_claim([], want, now_us=2).leases
 
-    given = [(lease.job_id, lease.slot, lease.params) for lease in leases]
-    assert given == list(zip(ids, range(SLOTS), params, strict=True))
+    leased = [(lease.job_id, lease.slot, lease.params) for lease in leases]
+    assert leased == list(zip(ids, range(SLOTS), params, strict=True))

@@ -111,12 +111,12 @@ def test_without_opentelemetry_an_attempt_is_entered_and_it_is_looked_for_once()
     assert result.stdout == f"{traceparents.of_attempt(TRACE, 2)} 1\n"
 
 
-@pytest.mark.parametrize("given", [TRACE, "nonsense", None])
-def test_the_command_line_takes_the_trace_of_its_environment(tmp_path: Path, given: str | None) -> None:
+@pytest.mark.parametrize("traceparent", [TRACE, "nonsense", None])
+def test_the_command_line_takes_the_trace_of_its_environment(tmp_path: Path, traceparent: str | None) -> None:
     app = Spinney(new_store(tmp_path / "spinney.db"))
     app.job(work)
     app.submit("work")
-    environment = os.environ | ({} if given is None else {"TRACEPARENT": given})
+    environment = os.environ | ({} if traceparent is None else {"TRACEPARENT": traceparent})
     command = [
         sys.executable,
         "-m",
@@ -127,5 +127,5 @@ def test_the_command_line_takes_the_trace_of_its_environment(tmp_path: Path, giv
         f"sqlite:///{tmp_path}/spinney.db",
     ]
     subprocess.run(command, env=environment, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert app.job_info(2).trace == traceparents.valid(given)
+    assert app.job_info(2).trace == traceparents.valid(traceparent)
     app.close()

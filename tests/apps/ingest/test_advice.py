@@ -69,17 +69,17 @@ def commands() -> dict[str, set[str]]:
     }
 
 
-def wrong(text: str, known: dict[str, set[str]], settings: dict[str, set[str]]) -> Iterator[str]:
+def wrong(text: str, commands: dict[str, set[str]], settings: dict[str, set[str]]) -> Iterator[str]:
     """What a sentence names and nobody has."""
     for group, command, more in COMMAND.findall(text):
         name = f"{group} {command}"
-        if name not in known:
+        if name not in commands:
             yield f"the command {name}"
-        yield from (f"{name} {one}" for one in OPTION.findall(more) if one not in known.get(name, ()))
+        yield from (f"{name} {one}" for one in OPTION.findall(more) if one not in commands.get(name, ()))
     for name, _ in OF_ENGINE.findall(text):
         if name not in COMMAND_MODULES:
             yield f"the command {name}"
-    every = set().union(*known.values()) | FOREIGN
+    every = set().union(*commands.values()) | FOREIGN
     yield from (one for one in OPTION.findall(OF_ENGINE.sub("", text)) if one not in every)
     for table, key in DOTTED.findall(text):
         if table in settings and key not in settings[table]:

@@ -22,7 +22,7 @@ from spinney.model.states import State
 from spinney.model.values.paths import job_folder
 from spinney.testing import StageHarness
 
-from .access.given import ARK, Service, service
+from .access.filled_service import ARK, Service, service
 
 NOW = datetime.now(UTC)
 LATER = NOW + cleanup.LEFTOVER + timedelta(hours=1)

@@ -22,7 +22,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.values import paths
 from spinney.store.sql import open_store
 
-from .storage.given import at_rest
+from .storage.judge import at_rest
 
 OBJECTS = 5
 

@@ -19,9 +19,9 @@ from spinney.model.settings.schedules import Overlap
 from spinney.model.states import State
 from spinney.testing import StageHarness, StageResult
 
-from .access.given import ARK, MAIL, Service, service
+from .access.filled_service import ARK, MAIL, Service, service
 from .places import Kinds, each, endpoint_of, everywhere, on_disk
-from .storage.given import where
+from .storage.judge import where
 
 INVENTORY = f"{where(ARK)}/inventory.json"
 OTHER = "ark:/99999/other"

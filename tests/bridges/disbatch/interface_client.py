@@ -25,6 +25,6 @@ async def ask(
 ) -> Any:
     """Return the status and the content of a reply. Unlike most clients, this one sends GET with a body, too, as the
     command line of the releases does."""
-    given: dict[str, Any] = {} if body is None else {"json": body}
-    reply = await client.request(method, path, data=form, **given)
+    content: dict[str, Any] = {} if body is None else {"json": body}
+    reply = await client.request(method, path, data=form, **content)
     return reply.status_code, reply.json()

@@ -103,17 +103,17 @@ def groups(numbers: list[list[tuple[int, int]]]) -> list[list[Load]]:
 def test_limits_hold_and_leave_no_slot_unused(numbers: list[list[tuple[int, int]]], most: int) -> None:
     loads = groups(numbers)
     flat = [load for group in loads for load in group]
-    given_ = limits(loads, most)
+    limit_of = limits(loads, most)
     running, demand = sum(load.running for load in flat), sum(load.demand for load in flat)
-    at_work = sum(max(load.running, min(given_[load.name], load.demand)) for load in flat)
+    at_work = sum(max(load.running, min(limit_of[load.name], load.demand)) for load in flat)
 
-    assert given_.keys() == {load.name for load in flat}
-    assert all(limit >= 0 for limit in given_.values())
-    assert sum(given_.values()) <= most
+    assert limit_of.keys() == {load.name for load in flat}
+    assert all(limit >= 0 for limit in limit_of.values())
+    assert sum(limit_of.values()) <= most
     assert at_work <= max(most, running), "nothing starts beyond what is allowed"
     assert at_work >= min(most, demand), "as much runs as is allowed"
     if flat and running <= most and demand <= most:
-        assert sum(given_.values()) == most, "a new task can start at once"
+        assert sum(limit_of.values()) == most, "a new task can start at once"
 
 
 @given(LOADS, st.integers(0, 60))
@@ -122,17 +122,17 @@ def test_urgent_groups_come_first_and_queues_of_a_group_are_equal(
 ) -> None:
     idle = [[(queued, 0) for queued, _ in group] for group in numbers]
     loads = groups(idle)
-    given_ = limits(loads, most)
+    limit_of = limits(loads, most)
 
     hungry_before = False
     for group in [*loads[1:], *loads[:1]]:
         if hungry_before:
-            assert all(given_[load.name] == 0 for load in group)
-        hungry = [given_[load.name] for load in group if given_[load.name] < load.demand]
+            assert all(limit_of[load.name] == 0 for load in group)
+        hungry = [limit_of[load.name] for load in group if limit_of[load.name] < load.demand]
         hungry_before = hungry_before or bool(hungry)
         if hungry:
             assert max(hungry) - min(hungry) <= 1
-            assert all(given_[load.name] <= max(hungry) for load in group)
+            assert all(limit_of[load.name] <= max(hungry) for load in group)
 
 
 @pytest.mark.parametrize(

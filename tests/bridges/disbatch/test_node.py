@@ -394,7 +394,7 @@ def test_programs_are_plugins(
     )
     program.chmod(0o755)
     kinds, settings = ("default", "nomongo"), 'config = "/etc/c.json"\n[plugins]\n"/no/program" = {}\n'
-    given, endless = {}, {}
+    mails, endless = {}, {}
     for kind in kinds:
         usual, slow_program = tmp_path / kind, tmp_path / f"{kind}-slow"
         for each in (usual, slow_program):
@@ -403,14 +403,14 @@ def test_programs_are_plugins(
             f'"{usual}" = {{type = "{kind}"}}\n"{slow_program}" = {{type = "{kind}", timeout = "1s"}}\n'
         )
         mail, slow_queue = (queue(db, each.name, plugin=str(each)) for each in (usual, slow_program))
-        given[kind] = tasks(db, mail, {}, {"status": 5}, {"exit": 3}, {"exit": 9})
+        mails[kind] = tasks(db, mail, {}, {"status": 5}, {"exit": 3}, {"exit": 9})
         endless[kind] = tasks(db, slow_queue, {"sleep": 600})
     missing = tasks(db, queue(db, "missing", plugin="/no/program"), {})
     nodes.append(node := Node(tmp_path, db, mongo_server, "oak", settings))
     node.start()
 
     for kind in kinds:
-        passed, five, bad_exit, killed = finished(db, node, given[kind])
+        passed, five, bad_exit, killed = finished(db, node, mails[kind])
         assert (passed["status"], passed["stdout"]) == (
             1,
             "--config /etc/c.json" if kind == "default" else "",

@@ -62,16 +62,16 @@ def victims() -> Iterator[Callable[..., int]]:
     with subprocess.Popen(
         command, cwd=TESTS, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as made:
-        given, codes = made.stdin, made.stdout
-        assert given is not None
+        orders, codes = made.stdin, made.stdout
+        assert orders is not None
         assert codes is not None
 
         def die(*words: str) -> int:
-            print(*words, sep="\t", file=given, flush=True)
+            print(*words, sep="\t", file=orders, flush=True)
             return int(codes.readline())
 
         yield die
-        given.close()  # which ends it
+        orders.close()  # which ends it
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -167,8 +167,8 @@ def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(w
 def test_given_filters_then_the_folded_form_names_them_as_its_fields_do(world: World) -> None:
     text = get(world.client("viewer"), "/jobs?root=7&created_after=2h&roots=1&queue=slow")
 
-    given = re.findall(r'<span class="given">(.*?)</span>', text)
-    assert given == [
+    filters = re.findall(r'<span class="given">(.*?)</span>', text)
+    assert filters == [
         "in the tree of job: <b>7</b>",
         "submitted since: <b>2h</b>",
         "<b>root jobs only</b>",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ..places import Kinds, endpoint_of
-from .given import Service, service
+from .filled_service import Service, service
 
 
 @pytest.fixture

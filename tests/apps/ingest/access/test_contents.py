@@ -18,7 +18,7 @@ from spinney.testing import StageHarness
 
 from ..places import FAR, at, each, everywhere
 from ..storage.moody import moody
-from .given import ARK, Service
+from .filled_service import ARK, Service
 
 LONG = b"0123456789" * 150_000
 """Of two pieces."""

@@ -9,7 +9,7 @@ from spinney.apps.ingest import manifests
 from spinney.apps.ingest.manifests import PayloadKind
 
 from ..places import each
-from .given import ARK, WHEN, Service
+from .filled_service import ARK, WHEN, Service
 
 FILES = {
     "producer/a page/S 1 ü%.txt": b"a page",

@@ -28,7 +28,7 @@ from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness, StageResult
 
 from ..places import each, on_disk
-from .given import ARK, SECRET, WHEN, Service
+from .filled_service import ARK, SECRET, WHEN, Service
 
 NAME = "ark_99999_fk4abc_v1"
 PLAIN = {"producer/map.tif": b"a map", "producer/deep/er/empty": b"", "system/mrt-erc.txt": b"who: me\n"}

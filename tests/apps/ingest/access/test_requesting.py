@@ -20,7 +20,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 from ..places import everywhere
-from .given import ARK, WHEN, Service
+from .filled_service import ARK, WHEN, Service
 
 
 def test_a_request_answers_at_once_with_token_status_and_time(archive: Service) -> None:

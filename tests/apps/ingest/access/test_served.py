@@ -15,7 +15,7 @@ from reports.mail_server import Behaviour, mail_server
 from waiting import until
 
 from ..places import ALL, NEAR, endpoint_of
-from .given import MAIL, Service, service
+from .filled_service import MAIL, Service, service
 
 HEAD = 'public_url = "https://archive.example.org"'
 ACCESS = "[access]\nsmall_bytes = 1000\n"

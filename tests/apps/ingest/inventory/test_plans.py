@@ -155,7 +155,9 @@ def test_no_question_walks_a_table(full: Inventory, verb: Callable[[Inventory], 
 
     assert statements.seen
     with engine.connect() as connection:
-        plans = {statement: plan(connection, statement, given) for statement, given in statements.seen}
+        plans = {
+            statement: plan(connection, statement, parameters) for statement, parameters in statements.seen
+        }
     assert {s: p for s, p in plans.items() if any(WALK.search(line) for line in p)} == {}
 
 
@@ -170,7 +172,7 @@ def test_a_later_page_is_not_sorted_out_of_all(full: Inventory, verb: Callable[[
         verb(full)
 
     with engine.connect() as connection:
-        page = next((s, given) for s, given in statements.seen if "ORDER BY" in s.upper())
+        page = next((s, parameters) for s, parameters in statements.seen if "ORDER BY" in s.upper())
         lines = plan(connection, *page)
     # PostgreSQL may put those of one object in order; it has them object by object.
     assert [
@@ -192,15 +194,19 @@ class Statements:
     def __exit__(self, *_: object) -> None:
         event.remove(self._engine, "before_cursor_execute", self._note)
 
-    def _note(self, _c: Any, _cursor: Any, statement: str, given: Any, _context: Any, many: bool) -> None:
+    def _note(
+        self, _c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
+    ) -> None:
         if re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT)", statement) and "pg_catalog" not in statement:
-            self.seen.append((statement, given[0] if many else given))
+            self.seen.append((statement, parameters[0] if many else parameters))
 
 
-def plan(connection: Connection, statement: str, given: Any) -> list[str]:
+def plan(connection: Connection, statement: str, parameters: Any) -> list[str]:
     explain = "EXPLAIN" if connection.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN"
     try:
-        return [str(row[-1]).strip() for row in connection.exec_driver_sql(f"{explain} {statement}", given)]
+        return [
+            str(row[-1]).strip() for row in connection.exec_driver_sql(f"{explain} {statement}", parameters)
+        ]
     finally:
         connection.rollback()
 

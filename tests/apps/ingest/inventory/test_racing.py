@@ -70,8 +70,8 @@ def test_no_number_is_given_twice_and_no_key_gets_two(url: str) -> None:
     answers = at_once(url, *map(numbered, shared + own))
 
     assert answers[0] == answers[1]
-    given = {key: number for answer in answers for key, number in answer.items()}
-    assert len(given) == len(set(given.values())) == 36
+    number_of = {key: number for answer in answers for key, number in answer.items()}
+    assert len(number_of) == len(set(number_of.values())) == 36
 
 
 def test_a_local_id_goes_to_one_of_those_who_want_it(url: str, inventory: Inventory) -> None:

@@ -21,19 +21,19 @@ def sha256(of: str) -> str:
 
 def file(path: str, content: str = "", **other: Any) -> File:
     """A file with this content."""
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "size_bytes": len(content),
         "digests": {"sha256": sha256(content)},
         "mime_type": "text/plain",
     }
-    return File(path=path, **given | other)
+    return File(path=path, **fields | other)
 
 
 def entry(
     ark: str = ARK, version: int = 1, files: Mapping[str, str] | list[File] | None = None, **other: Any
 ) -> Entry:
     """``files``: path to content, or as they are."""
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "collection": "maps",
         "owner": "library",
         "submitter": "ann",
@@ -47,7 +47,7 @@ def entry(
     }
     if not isinstance(files, list):
         files = [file(path, content) for path, content in (files or {"map.tif": "map"}).items()]
-    return Entry(ark=ark, version=version, files=files, **given | other)
+    return Entry(ark=ark, version=version, files=files, **fields | other)
 
 
 def contents(inventory: Inventory, version: int = 1, ark: str = ARK) -> dict[str, str]:

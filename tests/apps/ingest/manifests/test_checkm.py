@@ -39,9 +39,11 @@ def refusal(folder: Path, content: bytes) -> tuple[int, str]:
 
 
 def test_a_whole_row_of_an_object_manifest(tmp_path: Path) -> None:
-    given = checkm(f"{URL} | MD5 | {MD5.upper()} | 4711 | 2020-01-01T00:00.000Z | scans/p1.tif | image/tiff")
+    manifest = checkm(
+        f"{URL} | MD5 | {MD5.upper()} | 4711 | 2020-01-01T00:00.000Z | scans/p1.tif | image/tiff"
+    )
 
-    assert rows(tmp_path, given) == [
+    assert rows(tmp_path, manifest) == [
         Row(
             line=FIRST,
             url=URL,
@@ -56,11 +58,11 @@ def test_a_whole_row_of_an_object_manifest(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_batch_tells_of_an_object(tmp_path: Path) -> None:
-    given = batch(
+    manifest = batch(
         f"{URL} | | | | | p1.tif | ark:/99999/fk4x | a1; b/2 ;;a1 | Seneca, T. | A title | 2009-09-01"
     )
 
-    (row,) = rows(tmp_path, given)
+    (row,) = rows(tmp_path, manifest)
 
     assert row.about == About(
         primary_id="ark:/99999/fk4x",
@@ -88,17 +90,17 @@ def test_the_profile_tells_the_kind(tmp_path: Path, profile: str, kind: PayloadK
 
 
 def test_fields_stand_in_the_order_that_the_header_gives(tmp_path: Path) -> None:
-    given = checkm(f"p.tif|12|{URL}", fields="nfo:FILENAME | nfo:filesize | nfo:fileURL |")
+    manifest = checkm(f"p.tif|12|{URL}", fields="nfo:FILENAME | nfo:filesize | nfo:fileURL |")
 
-    (row,) = rows(tmp_path, given)
+    (row,) = rows(tmp_path, manifest)
 
     assert (row.name, row.size_bytes, row.url) == ("p.tif", 12, URL)
 
 
 def test_missing_fields_at_the_end_are_empty_and_empty_ones_too_many_are_dropped(tmp_path: Path) -> None:
-    given = checkm(URL, f"{URL} | | | | | p2.tif | | | \t |")
+    manifest = checkm(URL, f"{URL} | | | | | p2.tif | | | \t |")
 
-    assert [(row.name, row.size_bytes, row.digest) for row in rows(tmp_path, given)] == [
+    assert [(row.name, row.size_bytes, row.digest) for row in rows(tmp_path, manifest)] == [
         ("p1.tif", None, None),
         ("p2.tif", None, None),
     ]
@@ -132,9 +134,9 @@ def test_missing_fields_at_the_end_are_empty_and_empty_ones_too_many_are_dropped
     ],
 )
 def test_what_editors_do_to_a_text_changes_nothing(tmp_path: Path, changed: Callable[[bytes], bytes]) -> None:
-    given = checkm(f"{URL} | md5 | {MD5}", f"{URL} | | | 3 | | naïve/p 2.tif")
+    manifest = checkm(f"{URL} | md5 | {MD5}", f"{URL} | | | 3 | | naïve/p 2.tif")
 
-    contents = rows(tmp_path, changed(given))
+    contents = rows(tmp_path, changed(manifest))
 
     assert [(r.name, r.size_bytes) for r in contents] == [("p1.tif", None), ("naïve/p 2.tif", 3)]
 

@@ -94,15 +94,15 @@ def test_an_object_of_a_batch_manifest_may_carry_its_files(tmp_path: Path, form:
 
 
 def test_a_document_may_be_laid_out_for_people(tmp_path: Path) -> None:
-    given = b"\xef\xbb\xbf\n  \r\n" + document("object-manifest", FILE, indent=2).replace(b"\n", b"\r\n")
+    manifest = b"\xef\xbb\xbf\n  \r\n" + document("object-manifest", FILE, indent=2).replace(b"\n", b"\r\n")
 
-    assert len(rows(tmp_path, given)) == 1
+    assert len(rows(tmp_path, manifest)) == 1
 
 
 def test_lines_may_be_blank(tmp_path: Path) -> None:
-    given = b"\n" + lines("object-manifest", FILE).replace(b"\n", b"\r\n\n") + b"\n \n"
+    manifest = b"\n" + lines("object-manifest", FILE).replace(b"\n", b"\r\n\n") + b"\n \n"
 
-    assert [row.line for row in rows(tmp_path, given)] == [4]
+    assert [row.line for row in rows(tmp_path, manifest)] == [4]
 
 
 @pytest.mark.parametrize("name", ["a|b", "line\nbreak", " blank ", "\x1b[2J", "\U0001f4be", "#", "%2e%2e"])

@@ -83,7 +83,7 @@ def test_names_that_only_look_alike_stand_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("encoded", "name"),
     [
         ("p%20|1".replace("|", "%7c"), "p |1"),
         ("%7C%257c", "|%7c"),
@@ -93,9 +93,9 @@ def test_names_that_only_look_alike_stand_side_by_side(tmp_path: Path) -> None:
         ("%2520", "%20"),
     ],
 )
-def test_blanks_bars_and_percent_signs_may_be_encoded(tmp_path: Path, given: str, name: str) -> None:
+def test_blanks_bars_and_percent_signs_may_be_encoded(tmp_path: Path, encoded: str, name: str) -> None:
     """And nothing else is: what an encoding would hide, such as a way upward, stays a name."""
-    (row,) = rows(tmp_path, given)
+    (row,) = rows(tmp_path, encoded)
 
     assert row.name == name
 

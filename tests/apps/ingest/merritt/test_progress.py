@@ -12,7 +12,7 @@ from spinney.bridges.merritt import STEPS, JobState, MerrittQueue
 from spinney.bridges.merritt.states import next_states
 from spinney.jobs import Job, State
 
-from ..access.given import ARK
+from ..access.filled_service import ARK
 from ..served.conftest import Served, served
 
 __all__ = ["served"]

@@ -11,7 +11,7 @@ import pytest
 from apps.ingest.identifiers.ezid_server import EzidServer, says
 from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
 from apps.ingest.signals import failure
-from apps.ingest.storage.given import put
+from apps.ingest.storage.judge import put
 from spinney.apps.ingest import storage
 from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import LocalMinter

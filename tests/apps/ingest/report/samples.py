@@ -9,7 +9,7 @@ ACCEPTED = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 
 def facts(number: int = 1, **more: Any) -> BatchFacts:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "bid": "bid-1",
         "job": 7,
         "profile": "maps",
@@ -20,11 +20,11 @@ def facts(number: int = 1, **more: Any) -> BatchFacts:
         "reported": ACCEPTED + timedelta(seconds=90),
         "number": number,
     }
-    return BatchFacts(**given | more)
+    return BatchFacts(**fields | more)
 
 
 def end(n: int, state: str = "completed", **more: Any) -> ObjectEnd:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "jid": f"jid-{n}",
         "job": 100 + n,
         "state": state,
@@ -35,14 +35,14 @@ def end(n: int, state: str = "completed", **more: Any) -> ObjectEnd:
         "bytes": 1000,
         "verified": 2,
     }
-    return ObjectEnd(**given | more)
+    return ObjectEnd(**fields | more)
 
 
 def failed(n: int, **more: Any) -> ObjectEnd:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "passed": "provisioning",
         "stage": "downloading",
         "message": f"file {n} has the wrong sha256",
         "ark": None,
     }
-    return end(n, "failed", **given | more)
+    return end(n, "failed", **fields | more)

@@ -14,7 +14,7 @@ from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.settings import ServerSettings
 
-from ..access.given import Service, service
+from ..access.filled_service import Service, service
 
 MAPS = AccessScope(collections=("maps",))
 RIGHTS = {

@@ -12,7 +12,7 @@ from spinney.apps.ingest import app
 from spinney.apps.ingest.deposits.orders import new_bid
 from spinney.model.jobs import Filter, Submission
 
-from ..access.given import ARK, SECRET, WHEN
+from ..access.filled_service import ARK, SECRET, WHEN
 from .conftest import Served
 
 FETCH = "/api/v1/apps/ingest/fetch"

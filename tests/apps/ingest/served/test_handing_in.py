@@ -24,7 +24,7 @@ from spinney.apps.ingest.verbs.service import Service as Ingest
 from spinney.model.errors import CommitUncertain
 from spinney.web.settings import ServerSettings
 
-from ..access.given import MAIL
+from ..access.filled_service import MAIL
 from .conftest import Served, build
 
 SUBMIT = "/api/v1/apps/ingest/submit"

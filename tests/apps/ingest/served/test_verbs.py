@@ -15,7 +15,7 @@ from spinney.apps.ingest.verbs import VERBS
 from spinney.model.jobs import Submission
 from spinney.model.states import State
 
-from ..access.given import ARK, WHEN
+from ..access.filled_service import ARK, WHEN
 from .conftest import RIGHTS, Served
 
 BELOW = "/api/v1/apps/ingest"

@@ -5,7 +5,7 @@ import resource
 import signal
 from collections.abc import Callable
 
-from apps.ingest.storage.given import put
+from apps.ingest.storage.judge import put
 from spinney.apps.ingest.storage import Incoming, Storage
 
 

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 import pytest
 
 from apps.ingest.places import Bed
-from apps.ingest.storage.given import (
+from apps.ingest.storage.judge import (
     ARK,
     WHEN,
     at_rest,

@@ -7,7 +7,7 @@ import pytest
 
 from apps.ingest.places import Bed
 from apps.ingest.storage.dying import put_and_die, put_without_room
-from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, leftovers, put, where
+from apps.ingest.storage.judge import ARK, at_rest, complaints, contents, incoming, leftovers, put, where
 from long_tests import LONG
 from spinney.apps.ingest.storage.layout import STAGING, staging
 from spinney.host import filesystem

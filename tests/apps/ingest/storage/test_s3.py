@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from apps.ingest.places import Bed
-from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
+from apps.ingest.storage.judge import ARK, at_rest, contents, incoming, put
 from apps.ingest.storage.moody import moody
 from long_tests import long_alone
 from spinney.apps.ingest.storage import NotThere, open_storage

@@ -7,7 +7,7 @@ import ocfl
 import orjson
 import pytest
 
-from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
+from apps.ingest.storage.judge import ARK, at_rest, complaints, contents, incoming, put, where
 from long_tests import LONG
 from spinney.apps.ingest.storage import Damaged, NoSuchObject, open_storage
 from spinney.apps.ingest.storage import object_inventory as inventories

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.places import Bed
-from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
+from apps.ingest.storage.judge import ARK, at_rest, contents, incoming, put
 from long_tests import LONG, long_alone
 from spinney.apps.ingest.storage import Busy
 

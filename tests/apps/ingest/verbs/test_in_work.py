@@ -31,12 +31,12 @@ class Works:
 
     def __init__(self, service: Service, objects: int = 3, site: Site | None = None) -> None:
         (service.settings.profiles / "open.toml").write_text("collection = 'maps'\n")
-        given = Submit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
+        order = Submit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
         self.service, self.site = service, site or Site(service.store, RealClock())
         path = service.settings.home / "map.tif"
         path.write_bytes(b"map")
         with path.open("rb") as source:
-            self.bid = submit(service, source, given).bid
+            self.bid = submit(service, source, order).bid
         self.read(objects)
 
     def read(self, objects: int) -> None:
@@ -137,9 +137,9 @@ def submitted(service: Service, site: Site) -> tuple[str, Lease]:
     """Submit a batch that its profile holds, and begin the first attempt of its job."""
     path = service.settings.home / "map.tif"
     path.write_bytes(b"map")
-    given = Submit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
+    order = Submit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
     with path.open("rb") as source:
-        bid = submit(service, source, given).bid
+        bid = submit(service, source, order).bid
     lease = site.claim_one(lanes={("ingest.batch", "processing")})
     site.start(lease)
     return bid, lease

@@ -12,7 +12,7 @@ from long_tests import LONG, long_alone
 from spinney.apps.ingest.application import STAGES
 
 from ..places import ALL, FAR, NEAR, Kinds
-from ..storage.given import at_rest
+from ..storage.judge import at_rest
 from .service import Service
 
 BATCH = ("processing", "reporting", "sent")

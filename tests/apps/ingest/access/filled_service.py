@@ -161,7 +161,7 @@ class Service:
         self.bed.overwrite(self.content(path, ark), raw)
 
     def order(self, **more: Any) -> dict[str, Any]:
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "ark": ARK,
             "version": 1,
             "created": WHEN,
@@ -171,7 +171,7 @@ class Service:
             "format": "zip",
             "secret": SECRET,
         }
-        return AccessOrder(**given | more).model_dump(mode="json")
+        return AccessOrder(**fields | more).model_dump(mode="json")
 
 
 def service(
