@@ -1084,16 +1084,16 @@ def _(patient: Patient) -> str:
     inbox = Inbox(name="cards", folder="/srv/cards", type="one")
     patient.store.inboxes.put(inbox, ANN, now_us=patient.now)
     here = patient.here.id
-    patient.store.inboxes.serve("cards", here)
+    patient.store.inboxes.serve("cards", here, now_us=patient.now)
     for problem in ("the disk is full", None):
         patient.store.inboxes.report("cards", here, problem)
         assert [v.rule for v in patient.examine()] == ([] if problem is None else ["inbox-stuck"])
-    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone")
+    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone", now_us=patient.now)
     patient.store.inboxes.pause("cards", ANN, paused=True, now_us=patient.now)
     assert patient.examine() == []
     patient.store.inboxes.pause("cards", ANN, paused=False, now_us=patient.now)
-    patient.store.inboxes.serve("cards", here)
-    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone")
+    patient.store.inboxes.serve("cards", here, now_us=patient.now)
+    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone", now_us=patient.now)
     return "inbox cards"
 
 
@@ -1102,13 +1102,15 @@ def _(patient: Patient) -> str:
     """Its folder is on a share that is not mounted, or was misspelt: no node has looked there, and none notes why."""
     patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
     here = patient.here
-    patient.store.inboxes.serve("cards", here.id)
+    patient.store.inboxes.serve("cards", here.id, now_us=patient.now)
     patient.clock.forward(61)
     assert patient.examine() == []
-    patient.store.inboxes.serve("cards", here.id, leave=True)
+    patient.store.inboxes.serve("cards", here.id, leave=True, now_us=patient.now)
+    patient.clock.forward(61)
     patient.store.fleet.drain(here.name, ANN, now_us=patient.now)
     assert patient.examine() == []
     patient.store.fleet.resume(here.name, ANN, now_us=patient.now)
+    patient.clock.forward(61)
     return "inbox cards"
 
 
@@ -1195,13 +1197,51 @@ def test_an_inbox_with_the_problem_of_a_dead_node_is_unserved(patient: Patient) 
     patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
     assert patient.here.name == "here", "a node that works, and does not see the folder"
     elm = patient.node("elm")
-    patient.store.inboxes.serve("cards", elm.id)
+    patient.store.inboxes.serve("cards", elm.id, now_us=patient.now)
     patient.store.inboxes.report("cards", elm.id, "the disk is full")
     patient.clock.forward(61)
     assert [v.rule for v in patient.examine()] == ["inbox-stuck"]
     patient.damage("update nodes set state = 'left' where id = ?", elm.id)
 
     assert [(v.rule, v.subject) for v in patient.examine()] == [("inbox-unserved", "inbox cards")]
+
+
+@pytest.mark.parametrize("event", ["put", "resume", "drain", "leave", "death", "node resume"])
+def test_a_node_has_a_minute_to_take_up_an_inbox(patient: Patient, event: str) -> None:
+    store, inboxes = patient.store, patient.store.inboxes
+    assert patient.here.name == "here", "a node that works, and does not see the folder"
+    elm = patient.node("elm")
+    inbox = Inbox(name="cards", folder="/srv/cards", type="one")
+    if event != "put":
+        inboxes.put(inbox, ANN, now_us=patient.now)
+        assert inboxes.serve("cards", elm.id, now_us=patient.now)
+    if event == "resume":
+        inboxes.pause("cards", ANN, paused=True, now_us=patient.now)
+        patient.damage("update inboxes set node_id = null")
+    if event == "node resume":
+        for name in ("here", "elm"):
+            store.fleet.drain(name, ANN, now_us=patient.now)
+        inboxes.serve("cards", elm.id, leave=True, now_us=patient.now)
+    patient.clock.forward(3_600)
+    assert patient.examine() == []
+
+    if event == "put":
+        inboxes.put(inbox, ANN, now_us=patient.now)
+    elif event == "resume":
+        inboxes.pause("cards", ANN, paused=False, now_us=patient.now)
+    elif event == "drain":
+        store.update_node(elm.id, state="draining", now_us=patient.now)
+    elif event == "leave":
+        inboxes.serve("cards", elm.id, leave=True, now_us=patient.now)
+    elif event == "death":
+        store.update_node(elm.id, state="left", died=True, now_us=patient.now)
+    else:
+        store.fleet.resume("here", ANN, now_us=patient.now)
+
+    patient.clock.forward(59)
+    assert patient.examine() == []
+    patient.clock.forward(2)
+    assert [v.rule for v in patient.examine()] == ["inbox-unserved"]
 
 
 def test_what_a_store_was_made_with_and_has_no_more_is_told(patient: Patient) -> None:

@@ -1,5 +1,6 @@
 """Inboxes: one node looks into each, and a drop becomes one job, however often somebody comes back to it."""
 
+import functools
 import json
 from dataclasses import replace
 from typing import Any
@@ -35,7 +36,7 @@ def drop(name: str = "a.zip", sha256: str = "aa", **fields: Any) -> Drop:
 
 def arrive(site: Site, what: Drop, node: int | None = None) -> Arrival:
     node = site.here.id if node is None else node
-    assert site.store.inboxes.serve("uploads", node)
+    assert site.store.inboxes.serve("uploads", node, now_us=site.now)
     return site.store.inboxes.arrive("uploads", what, node, now_us=site.now)
 
 
@@ -133,7 +134,8 @@ def test_inboxes_of_an_earlier_version_that_overlap_can_be_changed_where_they_ar
 
 def test_one_active_node_looks_into_an_inbox(site: Site) -> None:
     put(site)
-    serve, oak, ash = site.store.inboxes.serve, site.node("oak"), site.node("ash")
+    serve = functools.partial(site.store.inboxes.serve, now_us=site.now)
+    oak, ash = site.node("oak"), site.node("ash")
 
     assert [serve("uploads", oak.id), serve("uploads", ash.id), serve("uploads", oak.id)] == [
         True,

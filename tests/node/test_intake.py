@@ -92,7 +92,7 @@ class House:
 
     def step(self, name: str = "in", node: int | None = None) -> Taken:
         node = self.node if node is None else node
-        assert self.store.inboxes.serve(name, node)
+        assert self.store.inboxes.serve(name, node, now_us=NOW_US)
         intake = self.intakes.setdefault((name, node), self.intake(node, self.store))
         return intake.step(next(i for i in self.store.inboxes.all() if i.name == name))
 
@@ -606,7 +606,7 @@ def test_whoever_dies_wherever_each_drop_makes_one_job(
             # Given a drop, and a node that dies at the next point
             name = f"in-{points}"
             drop(house.inbox(name, rest_s=0))
-            assert house.store.inboxes.serve(name, house.node)
+            assert house.store.inboxes.serve(name, house.node, now_us=NOW_US)
             died = dies_at(points + 1, house, name, apart=apart)
             if not died:
                 break
@@ -659,7 +659,7 @@ def test_two_nodes_that_both_believe_to_be_the_one_make_one_job(house: House) ->
     assert "not looked into by this node any more" in (other.step(inbox).problem or "")
 
     house.store.update_node(house.node, state="draining", now_us=NOW_US)
-    assert house.store.inboxes.serve("in", ash)
+    assert house.store.inboxes.serve("in", ash, now_us=NOW_US)
     before = house.intakes["in", house.node]
     assert other.step(inbox).jobs == 1
     assert before.step(inbox) == (0, None)

@@ -39,7 +39,7 @@ def post(world: World, path: str, principal: str, status: int = 303, **form: str
 
 def arrive(world: World, name: str, sha256: str) -> Arrival:
     node = world.site.here.id
-    world.store.inboxes.serve("uploads", node)
+    world.store.inboxes.serve("uploads", node, now_us=world.site.now)
     drop = Drop(name=name, kind=Kind.FILE, size=5, identity="5:1", owner="bob", dropped_us=1, sha256=sha256)
     arrival = world.store.inboxes.arrive("uploads", drop, node, now_us=world.site.now)
     world.store.inboxes.finish(arrival.id, now_us=world.site.now)

@@ -101,6 +101,7 @@ class SqlInboxes(SqlPart):
                 "name": inbox.name,
                 "spec": maker_rights.spec_text(inbox.to_json(), maker_rights.new_entry(tx, actor)),
                 "paused": inbox.paused or (row is not None and bool(row[1])),
+                "since_us": now_us,
                 "by": actor.by,
                 "node_id": None,
                 "problem": None,
@@ -127,7 +128,10 @@ class SqlInboxes(SqlPart):
                 tx.run("update inboxes set spec = ?, by = ? where name = ?", (spec, actor.by, name))
             elif inbox.paused == paused:
                 return inbox
-            tx.run("update inboxes set paused = ?, problem = null where name = ?", (paused, name))
+            tx.run(
+                "update inboxes set paused = ?, since_us = ?, problem = null where name = ?",
+                (paused, now_us, name),
+            )
             note(tx, now_us, actor, "inbox pause" if paused else "inbox resume", {"inbox": name}, 1)
             return _require(tx, name)
 
@@ -184,7 +188,9 @@ class SqlInboxes(SqlPart):
 
     # --- what the node does that looks there ------------------------------------------------
 
-    def serve(self, name: str, node_id: int, *, leave: bool = False, problem: str | None = None) -> bool:
+    def serve(
+        self, name: str, node_id: int, *, leave: bool = False, problem: str | None = None, now_us: int
+    ) -> bool:
         """Make the node the one that looks into the inbox, unless another active node does; return
         whether it is.
 
@@ -200,8 +206,8 @@ class SqlInboxes(SqlPart):
             serves = active and not leave
             if serves != (inbox.node_id == node_id):
                 tx.run(
-                    "update inboxes set node_id = ?, problem = ? where name = ?",
-                    (node_id if serves else None, None if serves else problem, name),
+                    "update inboxes set node_id = ?, problem = ?, since_us = ? where name = ?",
+                    (node_id if serves else None, None if serves else problem, now_us, name),
                 )
             return serves
 

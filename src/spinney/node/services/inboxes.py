@@ -133,8 +133,9 @@ class InboxWatcher:
                 if serves and may_serve
                 else None
             )
+            now_us = self._context.now_us()
             if not await call(
-                lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=fault)
+                lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=fault, now_us=now_us)
             ):
                 return
             log.info("this node looks into inbox %s", name)

@@ -215,14 +215,13 @@ RULES: tuple[Rule, ...] = (
         join=Join("left join nodes on nodes.id = page.node_id and nodes.state = 'active'"),
         # An inbox with a problem that "inbox-stuck" reports is left out. Nodes count that have worked for a while: one
         # that has just started has not looked into its inboxes yet, and a drained one does not look at all.
-        where="page.paused = 0 and (page.problem is null or page.node_id is not null) and nodes.id is null and exists "
-        "(select 1 from nodes working where working.state = 'active' and working.seen_us >= ? "
-        "and working.started_us < ? and working.id not in (select node_id from external_workers) "
+        where="page.paused = 0 and page.since_us < ? and (page.problem is null or page.node_id is not null) "
+        "and nodes.id is null and exists (select 1 from nodes working where working.state = 'active' "
+        "and working.seen_us >= ? and working.started_us < ? and working.id not in (select node_id from external_workers) "
         "and working.name not in (select name from node_settings where drained = 1))",
-        binds=lambda check: (check.now_us - GRACE_US, check.now_us - GRACE_US),
-        sentence="nothing that is dropped into inbox {name} is taken, because no running node looks there; if the "
-        "inbox is new, a node will look within seconds; otherwise mount or create its folder ('spinney inbox show "
-        "{name}' names it) on the host of a node, or pause the inbox",
+        binds=lambda check: (check.now_us - GRACE_US,) * 3,
+        sentence="nothing that is dropped into inbox {name} is taken, because no running node looks there; mount or "
+        "create its folder ('spinney inbox show {name}' names it) on the host of a node, or pause the inbox",
     ),
     Paged(
         name="upload-without-file",

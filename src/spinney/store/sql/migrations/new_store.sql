@@ -235,6 +235,7 @@ CREATE TABLE inboxes (
 	name TEXT NOT NULL, 
 	spec TEXT NOT NULL, 
 	paused BOOLEAN NOT NULL, 
+	since_us INTEGER NOT NULL, 
 	scan_us INTEGER, 
 	"by" TEXT NOT NULL, 
 	node_id INTEGER, 

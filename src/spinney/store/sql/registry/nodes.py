@@ -89,7 +89,11 @@ def update(
         "where id = ? and state <> 'left' and beat = coalesce(?, beat)",
         (state, now_us, DIED if died else None, node_id, beat),
     )
-    return tx.changed() == 1
+    if tx.changed() != 1:
+        return False
+    if state != "active":
+        tx.run("update inboxes set since_us = ? where node_id = ?", (now_us, node_id))
+    return True
 
 
 def all_nodes(tx: Tx) -> list[NodeInfo]:

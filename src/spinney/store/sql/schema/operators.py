@@ -130,13 +130,15 @@ inboxes = table(
     Column("name", Chars, primary_key=True),
     Column("spec", Chars, nullable=False),
     Column("paused", Flag, nullable=False),
+    Column("since_us", Id, nullable=False),
     Column("scan_us", Id),
     Column("by", Chars, nullable=False),
     Column("node_id", Id),
     Column("problem", Chars),
 )
-"""Inboxes. ``node_id``: the node that looks there, for as long as it is active. ``scan_us``: when somebody asked to
-have everything taken that is there, until that is done. ``problem``: what keeps files from being taken."""
+"""Inboxes. ``node_id``: the node that looks there, for as long as it is active. ``since_us``: when it was last made or
+resumed, or a node took it up or left; from then on a node has some time to take it up. ``scan_us``: when somebody asked
+to have everything taken that is there, until that is done. ``problem``: what keeps files from being taken."""
 
 inbox_arrivals = table(
     "inbox_arrivals",
