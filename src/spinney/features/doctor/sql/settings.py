@@ -217,7 +217,8 @@ RULES: tuple[Rule, ...] = (
         # that has just started has not looked into its inboxes yet, and a drained one does not look at all.
         where="page.paused = 0 and page.since_us < ? and (page.problem is null or page.node_id is not null) "
         "and nodes.id is null and exists (select 1 from nodes working where working.state = 'active' "
-        "and working.seen_us >= ? and working.started_us < ? and working.id not in (select node_id from external_workers) "
+        "and working.seen_us >= ? and working.started_us < ? "
+        "and working.id not in (select node_id from external_workers) "
         "and working.name not in (select name from node_settings where drained = 1))",
         binds=lambda check: (check.now_us - GRACE_US,) * 3,
         sentence="nothing that is dropped into inbox {name} is taken, because no running node looks there; mount or "
