@@ -15,7 +15,7 @@ from spinney.store.sql import SqlStore, open_store
 
 PAGED = [rule for rule in RULES if isinstance(rule, Paged)]
 SMALL = {"l", "s", "nodes", "working", "node_settings", "counters", "staging"}
-"""What holds what runs (leases) or is written now, or little at all."""
+"""What holds what runs (``l``: leases) or is written now (``s``: staging), or little at all."""
 
 
 @pytest.fixture(scope="module")

@@ -143,12 +143,12 @@ RULES: tuple[Rule, ...] = (
         about="A job that waits for its turn in a serial tree has another before it.",
         walk=WAITING,
         join=Join(
-            "cross join jobs left join serial_order s on s.root_id = jobs.root_id and s.lineage = jobs.lineage",
+            "cross join jobs left join serial_order o on o.root_id = jobs.root_id and o.lineage = jobs.lineage",
             IN_SAME_STATE.on,
         ),
-        where="page.waits_for = 'serial' and (s.job_id is null or not exists "
+        where="page.waits_for = 'serial' and (o.job_id is null or not exists "
         "(select 1 from serial_order b where b.root_id = jobs.root_id and b.lineage < jobs.lineage))",
-        columns=("jobs.root_id", "s.job_id as entered"),
+        columns=("jobs.root_id", "o.job_id as entered"),
         row_filter=_should_go,
         sentence="job {job_id} waits for an earlier job of its serial tree, but there is none",
         repair=Repair("lets it go on", _advance),
