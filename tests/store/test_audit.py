@@ -94,7 +94,7 @@ def test_a_changed_field_is_found_without_a_head(
 ) -> None:
     tamper(f"update audit set {change} where seq = 4")
 
-    with pytest.raises(AuditBroken, match=r"entry 4 .* changed|behind 0 .* cannot be read"):
+    with pytest.raises(AuditBroken, match=r"entry 4 .* changed"):
         store.audit.verify()
 
 

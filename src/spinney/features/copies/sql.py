@@ -14,7 +14,6 @@ transaction, which removes the mark. Nothing works on a marked target, except an
 read from the source, and again from what the target returns.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.store.sql import open_store
-from spinney.store.sql.connection.database import Database, Tx
+from spinney.store.sql.connection.database import DamagedText, Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SCHEMA_VERSION, SchemaState
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.schema import metadata
@@ -226,12 +225,10 @@ class _TableCopy:
         return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
 
     def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
-        """Yield the pages of the source. Raises StoreUnusable for a text that SQLite cannot decode."""
+        """Yield the pages of the source. Raises StoreUnusable for a text that is not valid."""
         try:
             yield from pages
-        except sqlite3.OperationalError as error:
-            if "decode" not in str(error):
-                raise
+        except DamagedText as error:
             raise StoreUnusable(
                 f"a row of {self._table.name} in {self._source.name} holds a value that is not text ({error}); "
                 f"'spinney doctor' may say more, and a backup helps"

@@ -6,7 +6,6 @@ refuse that (``schema.statements``), and ``verify`` finds what was done in spite
 kept a head."""
 
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -120,7 +119,7 @@ class SqlAudit(SqlPart):
         link, seq = BEGINNING, 0
         self._require_nothing_before_the_first()
         _compare(proven, seq, link)
-        while page := self._readable(seq):
+        while page := self.entries(after=seq, limit=_PAGE):
             for entry, stored_link in page:
                 if entry.seq != seq + 1:
                     raise AuditBroken(f"entry {seq + 1} of the audit is missing; {_BACKUP}")
@@ -143,16 +142,6 @@ class SqlAudit(SqlPart):
             lowest = tx.value("select min(seq) from audit")
         if lowest is not None and lowest < 1:
             raise AuditBroken(f"entry {lowest} of the audit was put in: the first is entry 1; {_BACKUP}")
-
-    def _readable(self, after: int) -> Sequence[tuple[AuditEntry, str]]:
-        """Return the next page of entries. Raises AuditBroken for text that is no UTF-8, which no entry is
-        written with."""
-        try:
-            return self.entries(after=after, limit=_PAGE)
-        except sqlite3.OperationalError as error:
-            raise AuditBroken(
-                f"an entry behind {after} of the audit cannot be read ({error}); {_BACKUP}"
-            ) from error
 
 
 def _link(before: str, entry: AuditEntry) -> str:

@@ -42,6 +42,10 @@ MOVES = (
 (``in (…)``) each time, which costs more than both."""
 
 
+class DamagedText(Exception):
+    """A text in the database is not valid UTF-8, and this transaction reads every text exactly (``Tx.exact``)."""
+
+
 @contextmanager
 def closed_on_error(connection: "sqlite3.Connection | psycopg.Connection[Any]") -> Iterator[None]:
     """Close a connection whose first steps fail, so that nobody keeps it."""
@@ -199,7 +203,7 @@ class Tx(ABC):
         """Note that this many jobs have left ``ready`` for ``leases``, and will leave that, too."""
 
     def exact(self) -> None:  # noqa: B027 - a server holds no damaged text
-        """From now on raise an error for damaged text, instead of reading it all the same; for copies."""
+        """From now on raise DamagedText for damaged text, instead of reading it all the same; for copies."""
 
 
 class Database(ABC):

@@ -22,7 +22,7 @@ import orjson
 from spinney.host.ownership import make_directory
 from spinney.model.errors import StoreMissing, StoreUnusable
 from spinney.model.values.paths import beside
-from spinney.store.sql.connection.database import Database, Tx, closed_on_error, damaged
+from spinney.store.sql.connection.database import DamagedText, Database, Tx, closed_on_error, damaged
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 from spinney.store.sql.connection.sqlite_file import (
@@ -395,9 +395,12 @@ class SqliteTx(Tx):
             return self.run(sql, args).fetchone()
 
     def _read_damaged(self, error: sqlite3.OperationalError, sql: str) -> None:
-        """Return when the query may be repeated: it met damaged text, and changes nothing."""
-        if not self._lenient or "decode to UTF-8" not in str(error) or " returning " in sql:
+        """Return when the query may be repeated: it met damaged text, and changes nothing. Raises DamagedText where
+        texts are read exactly."""
+        if "decode to UTF-8" not in str(error) or " returning " in sql:
             raise error
+        if not self._lenient:
+            raise DamagedText(str(error)) from error
         self._connection.text_factory = _text
 
     def exact(self) -> None:
