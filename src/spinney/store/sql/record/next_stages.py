@@ -10,6 +10,7 @@ from spinney.model.types import StageSpec
 from spinney.store.sql.record.plain_completions import HeldLease
 from spinney.store.sql.registry import hold_coverage, nodes
 from spinney.store.sql.registry.job_rows import Row
+from spinney.store.sql.registry.nodes import Claimant
 from spinney.store.sql.registry.ready_order import ready_share
 from spinney.store.sql.registry.registry import effective_queue
 from spinney.store.sql.transitions import locks, placement
@@ -17,14 +18,21 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 def keep(
-    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest, *, checked: bool
+    cascade: Cascade,
+    row: Row,
+    stage: str,
+    lease: HeldLease,
+    claim_request: ClaimRequest,
+    claimant: Claimant | None,
+    *,
+    checked: bool,
 ) -> Lease | None:
     """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``.
 
     The caller has deleted the lease of the last stage and recorded its attempt, and all others of the flush. The job is
     in no serial tree. Apart from a new lane, nothing is written before the rules were checked; the locks of the next
-    stage are taken last, all or none. ``checked``: the job is plain, so that it has no needs, no open or failed
-    children and no cancel request, and its row has the next stage already."""
+    stage are taken last, all or none. ``claimant``: the node of the lease. ``checked``: the job is plain, so that it
+    has no needs, no open or failed children and no cancel request, and its row has the next stage already."""
     spec = cascade.registry.types[row.type]
     before, after = spec.stage(row.stage or ""), spec.stage(stage)
     if (
@@ -40,7 +48,7 @@ def keep(
     lane_id = cascade.registry.lane(
         cascade.tx, row.queue, row.type, stage, cascade.registry.homes.of(cascade.tx, row.node_id)
     )
-    if not _may_stay(cascade, row, lane_id, lease) or not _locked(cascade, row, after):
+    if not _may_stay(cascade, row, lane_id, lease, claimant) or not _locked(cascade, row, after):
         return None
     if checked:
         params, trace = cascade.tx.one("select params, trace from jobs where id = ?", (row.id,))
@@ -63,7 +71,7 @@ def _must_stop(cascade: Cascade, row: Row) -> bool:
     return placement.needs_left(tx, row.id) != (False, None)
 
 
-def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> bool:
+def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease, claimant: Claimant | None) -> bool:
     """Return whether a claim could give this lane to the slot, and nothing more urgent is ready: no lane of
     the same home, or of none, has a job of a lower priority number. Whether this node could run that one is
     not considered: to go through ``ready`` costs little, and is always right."""
@@ -72,7 +80,7 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> boo
     if (
         lane.asleep_until_us is not None
         or lane_id in registry.closed_to(tx, lease.node_id)
-        or not nodes.may_keep(tx, lease.node_id, lease.slot)
+        or not nodes.may_keep(tx, claimant, lease.node_id, lease.slot)
     ):
         return False
     limit = nodes.limit(tx, registry.queue(row.queue))

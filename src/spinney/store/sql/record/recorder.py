@@ -29,7 +29,7 @@ from spinney.store.sql.connection.database import RowChange, grouped, list_text
 from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.record import circuit_breaker, next_stages, plain_advances, special_jobs, throughput
 from spinney.store.sql.record.plain_completions import Ended, HeldLease, LeaseRow, complete
-from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry import hold_coverage, job_rows, nodes
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
@@ -42,6 +42,9 @@ MESSAGE_MAX = 2_000
 _LEASE = ("job_id", "fence", "node_id", "slot", "lane", "attempt", "parent_id", "plain")
 _LEASES = "from json_each(?) j cross join leases where job_id = j.value"
 _LEASES_POSTGRESQL = f"from json_each(?) j cross join {each_row('leases', 'job_id = j.value')}"
+_Assignments = dict[str, int | None]
+"""Assignments to columns of ``jobs``, and their arguments."""
+_FROM_ZERO: _Assignments = {"attempts = ?": 0, "interruptions = ?": 0}
 _COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
 
 
@@ -116,8 +119,13 @@ class Recorder:
         """Continue jobs in their slots with their next stages, and let those for which a rule forbids that go on as
         others do. Where a limit or a lock leaves room for some of them, it is for the most urgent ones."""
         self.cascade.drain_jobs()  # what becomes ready by the records of this flush may be more urgent
+        claimants = {
+            node_id: nodes.claimant(self.tx, node_id)
+            for node_id in {lease.node_id for _, _, lease, _ in self._may_stay}
+        }
         for row, stage, lease, checked in sorted(self._may_stay, key=lambda staying: staying[0].priority):
-            kept = next_stages.keep(self.cascade, row, stage, lease, claim_request, checked=checked)
+            claimant = claimants[lease.node_id]
+            kept = next_stages.keep(self.cascade, row, stage, lease, claim_request, claimant, checked=checked)
             if kept is not None:
                 self.kept_leases.append(kept)
             else:
@@ -222,11 +230,12 @@ class Recorder:
         began = record.started_us > 0
         if began or record.outcome not in (Outcome.RETURNED, Outcome.LOST, Outcome.DIED):
             self._history(record, lease, lane)
+        start: _Assignments = {}
         if began:
-            tx.run(
-                "update jobs set started_us = coalesce(started_us, ?), node_id = ? where id = ?",
-                (record.started_us, lease.node_id, row.id),
-            )
+            start = {
+                "started_us = coalesce(started_us, ?)": record.started_us,
+                "node_id = ?": lease.node_id,
+            }
             row = row._replace(node_id=lease.node_id)
         if record.outcome in PASSED:
             if (lane.type, lane.stage) in self.registry.streaks:
@@ -237,14 +246,27 @@ class Recorder:
                 # not passed: a retry runs it again, and spawns them and submits its jobs again.
                 staging.disown(tx, record.fence)
                 self._supersede(row, record.fence)
+                self._change(row, start)
                 c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
                 return
+            warned = int(record.outcome is Outcome.WARNING)
+            self._change(
+                row, {**start, "code = ?": record.code, "warnings = warnings + ?": warned, **_FROM_ZERO}
+            )
+            row = row._replace(attempts=0, interruptions=0)
             staging.publish_spawned(tx, self.registry, record.fence, self.now_us)
             self._wake_lane(lane)
             self._passed(row, record, lease, claim_request)
             return
         staging.disown(tx, record.fence)
-        self._not_passed(row, record, lease, lane, began)
+        self._not_passed(row, record, lease, lane, start)
+
+    def _change(self, row: Row, assignments: _Assignments) -> None:
+        """Write what an attempt leaves in the row of its job, in one statement."""
+        if assignments:
+            self.tx.run(
+                f"update jobs set {', '.join(assignments)} where id = ?", (*assignments.values(), row.id)
+            )
 
     def _redacted(self, record: Record, type_: str) -> Record:
         """Redact the job's secrets in a record, because its texts go to places where they are not redacted: causes of
@@ -300,11 +322,6 @@ class Recorder:
                 self._supersede_early_reports(row, spec, lease)
                 passed = job_rows.passed_stages(tx, row.id, spec)
             stage = next_stage(spec, passed)
-        tx.run(
-            "update jobs set attempts = 0, interruptions = 0, code = ?, warnings = warnings + ? where id = ?",
-            (record.code, int(record.outcome is Outcome.WARNING), row.id),
-        )
-        row = row._replace(attempts=0, interruptions=0)
         if placement.open_children(tx, row.id):
             cancel_reason = placement.cancel_reason(tx, row)
             if stage is not None:
@@ -343,13 +360,17 @@ class Recorder:
 
     # --- not passed -----------------------------------------------------------------------
 
-    def _not_passed(self, row: Row, record: Record, lease: HeldLease, lane: Lane, began: bool) -> None:
+    def _not_passed(
+        self, row: Row, record: Record, lease: HeldLease, lane: Lane, start: _Assignments
+    ) -> None:
         """Decide what follows an attempt that did not pass (``scheduling.retry_decision``), count it, and do
         that. A cancel request takes precedence. A job whose type or stage is not registered any more fails,
-        except when it was only handed back."""
-        tx, c = self.tx, self.cascade
+        except when it was only handed back. ``start``: what the row of the job gets of the start of the attempt, if it
+        has begun."""
+        tx, c, began = self.tx, self.cascade, bool(start)
         cancel_reason = placement.cancel_reason(tx, row)
         if cancel_reason is not None:
+            self._change(row, start)
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
             return
         spec = self.registry.types.get(row.type)
@@ -370,11 +391,12 @@ class Recorder:
                 defer_s=record.delay_s,
                 draw=self.draw,
             )
-        if decided.attempt_used or decided.interruption:
-            tx.run(
-                "update jobs set attempts = attempts + ?, interruptions = interruptions + ? where id = ?",
-                (int(decided.attempt_used), int(decided.interruption), row.id),
-            )
+        counted: _Assignments = {}
+        if decided.attempt_used:
+            counted["attempts = attempts + ?"] = 1
+        if decided.interruption:
+            counted["interruptions = interruptions + ?"] = 1
+        self._change(row, {**start, **counted})
         if record.outcome is Outcome.DEFER and record.lane:
             self._sleep_lane(lane, decided.delay_s)
         elif began:
@@ -413,7 +435,6 @@ class Recorder:
             if wide or not tx.exists("select 1 from locks where name = ?", (lock,)):
                 c.lock_freed(lock)
         else:
-            tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
             settled_reason = (
                 f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
             )
@@ -421,7 +442,8 @@ class Recorder:
             if why is not None:
                 mark = why.fingerprint
                 self._causes[mark] = why
-            c.settle(row, decided.state, reason=settled_reason, fingerprint=mark, leased=True)
+            code = {"code": record.code}
+            c.settle(row, decided.state, reason=settled_reason, fingerprint=mark, leased=True, also=code)
 
     # --- sleeping lanes -----------------------------------------------------------------
 

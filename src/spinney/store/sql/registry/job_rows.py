@@ -5,7 +5,7 @@ transitions. Statements on many jobs (``hold_moves``, ``plain_completions``) wri
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spinney.model import states
@@ -205,13 +205,19 @@ def supersede(tx: Tx, job_id: int, stages: Iterable[str]) -> None:
     )
 
 
-def set_state(tx: Tx, row: Row, state: State, *, leased: bool = False) -> Row:
+def set_state(
+    tx: Tx, row: Row, state: State, *, leased: bool = False, also: Mapping[str, Any] | None = None
+) -> Row:
     """Write the new state, and return the row with it. Raises UnlawfulTransition.
 
-    ``leased``: the job was running (and pending in the table); its lease has just been taken away.
+    ``leased``: the job was running (and pending in the table); its lease has just been taken away. ``also``: the values
+    of further columns, which the same statement writes.
     """
     before = State.RUNNING if leased else row.state
     if before != state or not leased:
         states.require(row.id, before, state)
-    tx.run("update jobs set state = ? where id = ?", (state, row.id))
+    columns = dict(also or {}) if state == row.state else {"state": state, **(also or {})}
+    if columns:
+        assignments = ", ".join(f"{column} = ?" for column in columns)
+        tx.run(f"update jobs set {assignments} where id = ?", (*columns.values(), row.id))
     return row._replace(state=state)

@@ -211,13 +211,12 @@ _SEATED = (
 )
 
 
-def may_keep(tx: Tx, node_id: int, slot: int) -> bool:
-    """Return whether a slot of the node may continue with a further stage, which is a lease like any other. The number
-    of occupied slots stays, so it can be too large only where an operator has reduced it."""
-    asking = claimant(tx, node_id)
-    if asking is None or not asking.claims:
+def may_keep(tx: Tx, claimant: Claimant | None, node_id: int, slot: int) -> bool:
+    """Return whether a slot of the node (``claimant``) may continue with a further stage, which is a lease like any
+    other. The number of occupied slots stays, so it can be too large only where an operator has reduced it."""
+    if claimant is None or not claimant.claims:
         return False
-    return not asking.ordered or len({(node_id, slot), *occupied(tx, asking.name, 0)}) <= asking.slots
+    return not claimant.ordered or len({(node_id, slot), *occupied(tx, claimant.name, 0)}) <= claimant.slots
 
 
 def lost(

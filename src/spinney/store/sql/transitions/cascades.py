@@ -12,7 +12,8 @@ Two kinds of effects may reach any number of jobs, and are bounded in each trans
 is left in ``met_needs``, which ``regrowth`` works off) and jobs that wait for one lock (the sweep looks for
 free locks with waiting jobs). Parents need no bound: a job has one."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from typing import Any
 
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
@@ -63,26 +64,31 @@ class Cascade(Placement):
         because: str | None = None,
         fingerprint: str | None = None,
         leased: bool = False,
+        also: Mapping[str, Any] | None = None,
     ) -> None:
         """Settle the job in this state, with all that follows from it for others (``settled``).
 
         A completed job is in none of the narrow tables, and has no stage any more. Any other keeps its stage, and has a
         row in ``inactive_jobs`` that says why it settled. ``because``: children or needs, when they are the cause;
         ``fingerprint``: that of its own failure. ``reason``: for people. ``leased``: its lease has just been taken
-        away. Raises UnlawfulTransition."""
-        tx = self.tx
+        away. ``also``: the values of further columns of its row. Raises UnlawfulTransition."""
         if row.state is State.PENDING and not leased:
             self.leave_ready(row)
+        columns = {"settled_us": self.now_us, **(also or {})}
         if state is State.COMPLETED:
-            tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
-            job_rows.set_state(tx, row, state, leased=leased)
-            tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
+            self.tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
+            job_rows.set_state(self.tx, row, state, leased=leased, also={"stage": None, **columns})
         else:
             self._leave_queue_of_lock(row)
             self.set_aside(
-                row, state, waits_for=because, reason=reason, fingerprint=fingerprint, leased=leased
+                row,
+                state,
+                waits_for=because,
+                reason=reason,
+                fingerprint=fingerprint,
+                leased=leased,
+                also=columns,
             )
-            tx.run("update jobs set settled_us = ? where id = ?", (self.now_us, row.id))
         self.settled(row, state)
 
     def settled(self, row: Row, state: State) -> None:

@@ -8,7 +8,8 @@ those that put a job into ``ready`` or ``inactive_jobs``.
 An open job that is not leased has a row in exactly one of these two tables, except while a long submission is
 being placed. Locks are not in the list: a claim finds out whether they are free, and lets the job wait."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
@@ -100,18 +101,20 @@ class Placement:
         fingerprint: str | None = None,
         lock_request: tuple[int, int | None] | None = None,
         leased: bool = False,
+        also: Mapping[str, Any] | None = None,
     ) -> None:
         """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
         ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none.
         ``wake_us``: when it becomes due; ``waits_for``: as ``Job.waits_for``, and for a failed job ``children`` or
         ``needs`` if they are the cause; ``reason``: a text for people; ``fingerprint``: that of its failure.
-        ``leased``: its lease has just been taken away."""
-        tx = self.tx
-        if row.state is not state or leased:
-            job_rows.set_state(tx, row, state, leased=leased)
+        ``leased``: its lease has just been taken away. ``also``: the values of further columns of its row, where the
+        state changes."""
+        tx, columns = self.tx, dict(also or {})
         if leased and row.queue_moved not in (None, row.queue):
             # It was moved while it had the lease, which was of the old queue.
-            tx.run("update jobs set queue = ? where id = ?", (row.queue_moved, row.id))
+            columns["queue"] = row.queue_moved
+        if row.state is not state or leased:
+            job_rows.set_state(tx, row, state, leased=leased, also=columns)
         tx.run(
             "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
             "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "

@@ -1,0 +1,66 @@
+"""How many statements the record of an attempt takes: on a server each is an exchange of messages, and each write of a
+job's row leaves a dead one behind."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contract.behind import sql_store
+from contract.words import USUAL, Clock, Site
+from new_store import new_store
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.store.sql import open_store
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with closing(open_store(new_store(tmp_path / "jobs.db"))) as store:
+        site = Site(store, Clock())
+        site.knows(*USUAL)
+        yield site
+
+
+def statements(site: Site, records: list[Record]) -> list[str]:
+    """Record these attempts, and return the statements of the transaction."""
+    seen: list[str] = []
+    writer, _ = sql_store(site.store).database._open_writer()  # type: ignore[attr-defined]
+    writer.set_trace_callback(seen.append)
+    site.flush_and_claim(records, site.want(site.here, 0))
+    writer.set_trace_callback(None)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("type_", "outcome", "state"),
+    [
+        ("one", Outcome.ERROR, State.FAILED),
+        ("tenacious", Outcome.ERROR, State.SCHEDULED),
+        ("one", Outcome.WARNING, State.COMPLETED),
+        ("three", Outcome.WARNING, State.PENDING),
+    ],
+)
+def test_a_record_writes_the_row_of_its_job_twice_at_most(
+    site: Site, type_: str, outcome: Outcome, state: State
+) -> None:
+    job = site.submit_one(type_)
+    record = site.entry(site.run(job), outcome, message="no")
+
+    written = [sql for sql in statements(site, [record]) if sql.startswith("update jobs")]
+
+    assert len(written) <= 2, written
+    assert site.state(job) is state
+
+
+def test_the_node_is_read_once_for_all_jobs_that_keep_their_slots(site: Site) -> None:
+    jobs = site.submit("three", n=3)
+    records = [site.entry(site.run(job), keep=True) for job in jobs]
+
+    read = [sql for sql in statements(site, records) if sql.startswith("select n.name")]
+
+    assert len(read) == 1, read
+    assert [site.job(job).stage for job in jobs] == ["second"] * 3
+    assert site.claim() == []
