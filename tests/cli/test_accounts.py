@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -248,3 +249,22 @@ def test_a_first_admin_by_the_command_line_has_all_rights_that_are_told(shell: S
     with inside(shell) as control:
         assert control.do(ShowUser(name="root")).rights == ALL_RIGHTS
     assert "only admin without limits" in shell.refused(1, "user", "disable", "root")
+
+
+def test_users_links_and_tokens_are_documents_for_programs(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def document(*words: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(shell.ok(*words, "--json"))
+        return value
+
+    user = document("user", "add", "ann", "--role", "viewer", "--no-password")
+    assert (user["name"], user["rights"], user["password_us"]) == ("ann", rights(), None)
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse 1\n"))
+    assert document("user", "password", "ann", "--password-stdin")["password_us"] is not None
+    link = document("user", "link", "ann")
+    assert link["path"] == f"/welcome?link={link['secret']}"
+
+    made = document("token", "make", "laptop", "--user", "ann")
+    assert token_id(made["secret"]) == made["token"]["id"]
+    assert document("token", "revoke", "laptop", "--user", "ann")["revoked_us"] is not None

@@ -16,6 +16,9 @@ from spinney.terminal.options.filters import FilterOptions
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 EVERYWHERE = {"--help", "--store", "--by", "--reason"}
 """Said once for all commands."""
+WITHOUT_JSON = {"bridge check", "debug", "logs", "node", "serve", "stack", "top", "up"}
+"""Commands that run until they are stopped, or print text as it was written; ``bridge check`` has the options of the
+command that it calls."""
 
 
 def section(title: str) -> str:
@@ -64,6 +67,18 @@ def test_every_option_is_in_the_tables(name: str, command: Any) -> None:
 
     assert own <= options(command), "the table has an option that the command has not"
     assert options(command) - EVERYWHERE - filtered <= own, "the command has an option that the table has not"
+
+
+def test_every_command_with_a_result_has_json_and_by_if_it_has_a_reason() -> None:
+    with_json = {name for name, command in commands() if "--json" in options(command)}
+    without_by = {
+        name
+        for name, command in commands()
+        if "--reason" in options(command) and "--by" not in options(command)
+    }
+
+    assert {name for name, _ in commands()} - with_json == WITHOUT_JSON
+    assert not without_by
 
 
 def test_the_headings_are_those_of_the_help() -> None:

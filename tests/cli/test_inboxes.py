@@ -43,8 +43,9 @@ def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None
 
 
 def test_an_inbox_is_paused_resumed_scanned_and_removed(shell: Shell) -> None:
-    shell.ok("inbox", "add", "uploads", "/srv/incoming", "double", "-p", "n=1")
+    added = json.loads(shell.ok("inbox", "add", "uploads", "/srv/incoming", "double", "-p", "n=1", "--json"))
 
+    assert added == show(shell)["inbox"]
     assert shell.ok("inbox", "pause", "uploads") == "inbox uploads: paused\n"
     assert "paused" in shell.ok("inbox", "list")
     assert "paused" in shell.refused(1, "inbox", "scan", "uploads")

@@ -64,6 +64,13 @@ def test_a_file_of_jobs_is_submitted_as_one(shell: Shell) -> None:
     assert [j["type"] for j in shell.listed("list")] == ["tell", "double"]
 
 
+def test_the_numbers_of_submitted_jobs_are_a_document_for_programs(shell: Shell) -> None:
+    one = json.loads(shell.ok("submit", "double", "-p", "n=1", "--json"))
+    two = json.loads(shell.submit_lines('{"n": 1}\n{"n": 2}\n', "double", "--json").stdout)
+
+    assert (one, two) == ({"ids": [1], "held": 0}, {"ids": [2, 3], "held": 0})
+
+
 def test_options_are_kept(shell: Shell) -> None:
     shell.ok("queue", "slow", "--create")
     shell.ok("submit", "double", "-p", "n=1")

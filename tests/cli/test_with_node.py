@@ -35,6 +35,15 @@ def test_a_job_is_waited_for_and_shown(working: Shell) -> None:
     assert "double = 42" in working.ok("show", job)
 
 
+def test_a_job_that_is_submitted_and_waited_for_is_a_document_for_programs(working: Shell) -> None:
+    done = working.call("submit", "double", "-p", "n=21", "--wait", "--json")
+
+    assert done.returncode == 0, done.stderr
+    job = json.loads(done.stdout)
+    assert (job["state"], job["params"]["n"]) == ("completed", 21)
+    assert done.stderr.splitlines()[0] == str(job["id"])
+
+
 def test_a_failure_keeps_its_traceback_and_can_be_retried(working: Shell, tmp_path: Path) -> None:
     job = submit(working, "fragile", "-p", f"flag={tmp_path}/flag")
 

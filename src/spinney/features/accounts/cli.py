@@ -38,6 +38,7 @@ from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, perform
 from spinney.terminal.options.arguments import (
     ByOption,
+    JsonOption,
     ReasonOption,
     StoreOption,
     YesOption,
@@ -114,6 +115,7 @@ def add(
     no_password: NoPasswordOption = False,
     password_stdin: StdinOption = False,
     reason: ReasonOption = None,
+    json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -121,7 +123,7 @@ def add(
     new_rights = rights.applied_to(None)
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
     user = perform(AddUser(name=name, rights=new_rights, password=secret, reason=reason), store, by)
-    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
+    display.print_result(user, f"user {user.name}: {_rights_text(user.rights)}", json=json)
 
 
 list_command(
@@ -201,6 +203,7 @@ def password(
     no_password: NoPasswordOption = False,
     password_stdin: StdinOption = False,
     reason: ReasonOption = None,
+    json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -212,13 +215,17 @@ def password(
             )
         performer.do(ShowUser(name=name))
         secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-        set_password(performer, name, secret, reason=reason)
-    typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
+        user = set_password(performer, name, secret, reason=reason)
+    sentence = f"user {name} has {'no password any more' if no_password else 'a new password'}"
+    display.print_result(user, sentence, json=json)
 
 
 @command(user_group, MakeLink, "link", name=USER)
-def print_link(link: PasswordLink) -> None:
+def print_link(link: PasswordLink, *, json: JsonOption = False) -> None:
     """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
+    if json:
+        display.print_json(link)
+        return
     typer.echo(link.path)
     typer.echo(f"valid once, until {display.format_time(link.ends_us)}", err=True)
 
@@ -247,6 +254,7 @@ def make(
         str | None,
         option(metavar="TIME", help_="How long the token is valid, for example 30d (default: for ever)."),
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Create a token and print its secret, which is shown only once.
 
@@ -256,6 +264,9 @@ def make(
     token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
     expires_us = None if expires is None else now_us() + round(durations.seconds(expires, "--expires") * 1e6)
     created = performer.do(MakeToken(**{**dict(words), "rights": token_rights, "expires": expires_us}))
+    if json:
+        display.print_json(created)
+        return
     token = created.token
     end = "" if expires_us is None else f", valid until {display.format_time(expires_us)}"
     typer.echo(created.secret)
@@ -289,11 +300,12 @@ def revoke(
         str | None, _owner("The user the token belongs to (default: none, a machine token).")
     ] = None,
     reason: ReasonOption = None,
+    json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
     """Revoke a token for good."""
     with open_commands(store, by) as performer:
         token = find_token(performer, name, user)
-        performer.do(RevokeToken(token=token.id, reason=reason))
-    typer.echo(f"token {name} of {token.acts_as} is revoked")
+        revoked = performer.do(RevokeToken(token=token.id, reason=reason))
+    display.print_result(revoked, f"token {name} of {token.acts_as} is revoked", json=json)

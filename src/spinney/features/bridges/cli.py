@@ -9,6 +9,7 @@ from spinney.model.errors import UsageError
 from spinney.terminal.applications import installed_commands
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import (
+    ByOption,
     JsonOption,
     ReasonOption,
     StoreOption,
@@ -31,13 +32,14 @@ def bridges(
     *,
     reason: ReasonOption = None,
     json: JsonOption = False,
+    by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
     """List bridges to other systems: how far behind each is, and its last trouble."""
-    with open_commands(store) as performer:
+    with open_commands(store, by) as performer:
         if forget is not None:
             performer.do(ForgetBridge(name=forget, reason=reason))
-            typer.echo(f"the bridge {forget} is forgotten")
+            display.print_result({"deleted": forget}, f"bridge {forget} is forgotten", json=json)
             return
         listed = performer.do(ListBridges()).items
     display.print_list(

@@ -236,7 +236,7 @@ def _print_preview(preview: HoldPreview, cause: str, would: str, *, json: bool) 
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
-        f"{display.safe(cause)} {counted(preview.jobs, 'job')} would {would}{later}",
+        f"{cause} {counted(preview.jobs, 'job')} would {would}{later}",
         json=json,
     )
 

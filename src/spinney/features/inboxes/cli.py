@@ -86,10 +86,11 @@ def _state(inbox: Inbox, *, is_new: bool = False) -> str:
     params={},
     options={},
 )
-def add(words: PutInbox, performer: Performs, *, jobs: TemplateOptions, store: StoreOption = None) -> None:
+def add(words: PutInbox, performer: Performs, *, jobs: TemplateOptions, store: StoreOption = None) -> Shown:
     """Create an inbox, or replace one (--replace): each file or folder that is dropped into FOLDER becomes a job."""
     definition = words.model_copy(update={"folder": words.folder.rstrip("/") or words.folder})
-    typer.echo(f"inbox {words.name}: {_state(jobs.put(definition, performer, store), is_new=True)}")
+    inbox: Inbox = jobs.put(definition, performer, store)
+    return Shown(inbox, f"inbox {words.name}: {_state(inbox, is_new=True)}")
 
 
 list_command(

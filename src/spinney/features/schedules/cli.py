@@ -104,9 +104,12 @@ def _utc(at_us: int) -> str:
     params={},
     options={},
 )
-def add(words: PutSchedule, performer: Performs, *, jobs: TemplateOptions, store: StoreOption = None) -> None:
+def add(
+    words: PutSchedule, performer: Performs, *, jobs: TemplateOptions, store: StoreOption = None
+) -> Shown:
     """Create a schedule, or replace one (--replace)."""
-    typer.echo(f"schedule {words.name} {_next(jobs.put(words, performer, store))}")
+    schedule: Schedule = jobs.put(words, performer, store)
+    return Shown(schedule, f"schedule {words.name} {_next(schedule)}")
 
 
 list_command(

@@ -24,7 +24,7 @@ from spinney.model.values.hints import unknown
 from spinney.model.values.times import to_us
 from spinney.terminal import completion, endpoint
 from spinney.terminal.connection import open_commands
-from spinney.terminal.options.arguments import InternalOption, StoreOption, argument, option
+from spinney.terminal.options.arguments import InternalOption, JsonOption, StoreOption, argument, option
 from spinney.terminal.options.option_groups import given_options, with_option_groups
 from spinney.terminal.output import display
 
@@ -141,6 +141,7 @@ def submit(
         bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless all completed.")
     ] = False,
     internal: InternalOption = False,
+    json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Submit a job (or many): all are accepted, or none. Prints their numbers."""
@@ -158,11 +159,11 @@ def submit(
             raise UsageError("--jobs brings the parameters of every job; leave out --param and --params-file")
         else:
             ids, held = _submit_lines(performer, type_, jobs, options, internal=internal)
-        _print_result(ids, held)
+        _print_result(ids, held, json=json, wait=wait)
         if wait and ids:
             from spinney.features.submission.wait_cli import wait_for
 
-            raise typer.Exit(0 if wait_for(performer, ids) else 1)
+            raise typer.Exit(0 if wait_for(performer, ids, json=json) else 1)
         if ids and sys.stderr.isatty():
             with suppress(SpinneyError):  # the jobs are accepted, whatever becomes of the hint
                 _print_obstacle(performer, ids[0])
@@ -335,13 +336,19 @@ def _needs(words: list[str] | None) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _print_result(ids: Sequence[int], held: int) -> None:
-    """Print the numbers of the new jobs, and on stderr whether there were none and whether some are held."""
-    if len(ids) > SHOWN_IDS and sys.stdout.isatty():
-        typer.echo(f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}")
+def _print_result(ids: Sequence[int], held: int, *, json: bool, wait: bool) -> None:
+    """Print the numbers of the new jobs, and on stderr whether there were none and whether some are held.
+
+    With ``json`` and ``wait`` stdout is for the jobs that have settled, so the numbers go to stderr."""
+    if json and not wait:
+        display.print_json({"ids": ids, "held": held})
     else:
-        sys.stdout.writelines(f"{job_id}\n" for job_id in ids)
-        sys.stdout.flush()
+        out = sys.stderr if json else sys.stdout
+        if len(ids) > SHOWN_IDS and out.isatty():
+            typer.echo(f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}", file=out)
+        else:
+            out.writelines(f"{job_id}\n" for job_id in ids)
+            out.flush()
     if not ids:
         typer.echo("spinney: there was no job in it; nothing was submitted", err=True)
     if held:

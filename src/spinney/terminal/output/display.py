@@ -151,11 +151,11 @@ def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
 
 
 def print_result(value: Any, sentence: str, *, json: bool) -> None:
-    """Print what a command has done: the value as JSON, or a sentence for people."""
+    """Print what a command has done: the value as JSON, or a sentence for people, escaped."""
     if json:
         print_json(value)
     else:
-        typer.echo(sentence)
+        typer.echo(safe(sentence))
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
