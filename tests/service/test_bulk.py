@@ -443,6 +443,20 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
         "not for jobs that are running",
     ),
     "from": (Verb.RETRY, {"stage": "mergee"}, Filter(), UsageError, "did you mean 'merge'"),
+    "from, of a type": (
+        Verb.RETRY,
+        {"stage": "gone"},
+        Filter(type="batch"),
+        UsageError,
+        "no job type has a stage 'gone'; type 'batch' has expand, report$",
+    ),
+    "from, of an unknown type": (
+        Verb.RETRY,
+        {"stage": "gone"},
+        Filter(type="batsh"),
+        UnknownType,
+        "did you mean 'batch'",
+    ),
     "into": (Verb.RETRY, {"queue": "urgnt"}, Filter(), UsageError, "did you mean 'urgent'"),
     "to": (Verb.MOVE, {"queue": "quite else"}, Filter(), UsageError, "use one of: default, narrow, urgent"),
     "nowhere": (Verb.MOVE, {}, Filter(), UsageError, "name the queue"),
@@ -457,6 +471,19 @@ def test_what_cannot_be_meant_is_refused_with_the_nearest_that_can(full: Full, c
 
     with pytest.raises(error, match=sentence):
         full.bulk.plan(Order(verb=verb, **order), which)
+
+
+def test_an_unknown_stage_is_answered_with_those_of_the_jobs_that_are_meant(site: Site, bulk: Bulk) -> None:
+    (one,), (batch, _) = failed(site, 1), site.family("batch", n=1)
+    of_one, of_batch = "type 'one' has work", "type 'batch' has expand, report"
+
+    def answer(*ids: int) -> str:
+        with pytest.raises(UsageError) as error:
+            bulk.plan(Order(verb=Verb.RERUN, stage="gone"), ids=ids)
+        return str(error.value).partition("; ")[2]
+
+    assert (answer(one), answer(batch)) == (of_one, of_batch)
+    assert answer(one, batch) in (f"{of_one}, {of_batch}", f"{of_batch}, {of_one}")
 
 
 def test_the_top_of_a_tree_is_named_where_another_job_was(site: Site, bulk: Bulk) -> None:

@@ -12,12 +12,14 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Verb
 from spinney.model.states import State
 from spinney.model.types import known_type
-from spinney.model.values.hints import did_you_mean, listed, some_of
+from spinney.model.values.hints import did_you_mean, first_of, listed, some_of
 
 if TYPE_CHECKING:
     from spinney.store.parts import Store
 
 _ALL = AccessScope()
+_PICKED = 1_000
+"""Of how many jobs, the newest ones, the types are named in the message about a stage."""
 _MISSING = {
     "queue": "no queue {} is known to this store",
     "node": "no node {} has ever joined this store",
@@ -54,6 +56,22 @@ def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> N
     names = store.bulk.names("queue")
     if name not in names and not store.bulk.count(Filter(queue=name), most=1):
         _require(name, store.bulk.names("queue", within=within), _MISSING["queue"])
+
+
+def require_stage(store: "Store", name: str, picked: Filter) -> None:
+    """Raise UsageError for a stage that no job type has. The message names the stages of the types of the ``picked``
+    jobs, which are meant."""
+    types = store.types()
+    if any(name == stage.name for spec in types.values() for stage in spec.stages):
+        return
+    if picked.type is not None:
+        specs = [known_type(types, picked.type)]
+    else:
+        of_jobs = {job.type for job in store.jobs(picked, limit=_PICKED, newest=True)}
+        specs = [spec for name, spec in types.items() if name in of_jobs] or list(types.values())
+    hint = did_you_mean(name, [stage.name for spec in specs for stage in spec.stages])
+    lists = first_of([f"type {s.name!r} has {', '.join(stage.name for stage in s.stages)}" for s in specs])
+    raise UsageError(f"no job type has a stage {name!r:.80}{hint}; {lists or 'no job type is registered'}")
 
 
 def require_possible(verb: Verb, states: Collection[State]) -> None:

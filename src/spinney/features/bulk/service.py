@@ -23,9 +23,8 @@ from spinney.model.operators.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.settings.holds import require_valid_hold
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
-from spinney.model.values.hints import did_you_mean, listed
 from spinney.service.canary import Canary, CanaryRun
-from spinney.service.filter_checks import require_known, require_possible, require_queue
+from spinney.service.filter_checks import require_known, require_possible, require_queue, require_stage
 from spinney.service.order_scope import OrderScope
 from spinney.service.service import Service
 from spinney.service.visibility import Visibility
@@ -81,7 +80,7 @@ class Bulk(Service):
         """
         order_scope = self._order_scope(order)
         order_scope.require()
-        require_order(self, order)
+        require_order(self, order, order_scope.bounded(job_filter or Filter(ids=tuple(ids))))
         last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
         if job_filter is None:
             fits = order_scope.bounded(
@@ -319,9 +318,12 @@ class _Enough(Exception):
     """Raised to end the run when too many jobs of a canary have failed; the message says so."""
 
 
-def require_order(service: Service, order: Order) -> None:
+def require_order(service: Service, order: Order, picked: Filter) -> None:
     """Raise UsageError for an order that cannot be carried out on any job: it lacks a queue, priority or reason that
-    its verb needs, or names one that does not exist."""
+    its verb needs, or names a queue or stage that does not exist.
+
+    ``picked``: the jobs that the order is for, within the caller's limits; the message names the stages of their types.
+    """
     if order.verb is Verb.HOLD:
         require_valid_hold(order.reason, order.until_us, service.clock())
     if order.verb is Verb.MOVE and order.queue is None:
@@ -333,7 +335,4 @@ def require_order(service: Service, order: Order) -> None:
     if order.queue is not None:
         require_queue(service.store, order.queue, within=service.rights.within)
     if order.stage is not None:
-        stage_names = {stage.name for spec in service.store.types().values() for stage in spec.stages}
-        if order.stage not in stage_names:
-            hint = did_you_mean(order.stage, stage_names) or f"; use one of: {listed(stage_names)}"
-            raise UsageError(f"no job type has a stage {order.stage!r}{hint}")
+        require_stage(service.store, order.stage, picked)

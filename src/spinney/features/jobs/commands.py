@@ -15,6 +15,7 @@ from spinney.features.bulk.commands import bulk_order
 from spinney.features.bulk.service import Bulk, require_order
 from spinney.model.access import Role
 from spinney.model.errors import Refused
+from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.bulk_runs import BulkStep, Plan
 from spinney.schemas import VerbResult
@@ -41,7 +42,7 @@ class _JobCommand(Command, route=""):
         """
         order = bulk_order(self.verb, **self.model_dump(exclude={"job"}))
         OrderScope(service=service, order=order).require_job(self.job)
-        require_order(service, order)
+        require_order(service, order, Filter(ids=(self.job,)))
         steps: list[BulkStep] = []
         plan = Plan(order=order, job_filter=None, ids=(self.job,))
         report = service.part(Bulk).run(plan, on_step=lambda _, step: steps.append(step))
