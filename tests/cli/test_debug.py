@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,6 +160,19 @@ def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) ->
         terminal.type("c\n")
         terminal.wait_for("the stage ended with: ok, 3")
         assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_copy_is_removed_when_a_signal_ends_the_command(
+    shell: Shell, failed: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    arguments = ["-m", "spinney", "debug", failed, "handlers:app"]
+    with Terminal(shell.folder, arguments, TMPDIR=str(tmp_path)) as terminal:
+        terminal.wait_for("(Pdb)")
+        assert len(list(tmp_path.iterdir())) == 1
+        terminal.process.send_signal(number)
+        assert terminal.process.wait(timeout=20) == -number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(shell: Shell) -> None:

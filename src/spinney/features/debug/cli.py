@@ -1,10 +1,14 @@
 """The command ``debug``: run a failed stage once more in the foreground, under a debugger."""
 
+import os
+import signal
 import sys
 import tempfile
 from bdb import BdbQuit
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,10 +88,8 @@ def debug(
     opened = Debugger(debugger)
     with storeless():
         loaded = load_app(application)
-    with (
-        tempfile.TemporaryDirectory(prefix="spinney-debug-") if keep is None else nullcontext(keep) as folder
-    ):
-        copies = Path(folder).resolve()
+    with _temporary_folder() if keep is None else nullcontext(keep) as folder:
+        copies = folder.resolve()
         with open_local_store(store) as opened_store:
             copy = copy_stage(opened_store, loaded, job, stage, root=configured.folders, copies=copies)
         typer.echo(f"running {copy.job.type}.{copy.job.stage} of job {job} in {copy.job.folder}")
@@ -97,6 +99,33 @@ def debug(
             )
     if failed:
         raise typer.Exit(Exit.REFUSED)
+
+
+class _Ended(BaseException):
+    """The process was asked to end by the signal of this number."""
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Yield a new folder that is removed at the end, also when SIGTERM or SIGHUP (the terminal was closed) ends the
+    process."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise _Ended(number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with tempfile.TemporaryDirectory(prefix="spinney-debug-") as folder:
+            for number, handler in before.items():
+                if handler is signal.SIG_DFL:
+                    signal.signal(number, end)
+            yield Path(folder)
+    except _Ended as ended:
+        signal.signal(ended.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended.args[0])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool:
