@@ -2,9 +2,12 @@
 
 import json
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,6 +15,8 @@ import pytest
 
 from servers import postgres_schema
 from small_disk import small_disk
+from spinney.model.errors import StoreUnavailable
+from spinney.store.sql import open_store
 
 from .shell import Shell
 
@@ -267,6 +272,36 @@ def test_a_read_only_file_system_is_told_from_missing_rights(bare: Shell) -> Non
 
     assert (node.returncode, node.stderr.count("\n")) == (2, 1), node.stderr
     assert "not mounted read-only" in node.stderr
+
+
+@contextmanager
+def one_descriptor_left() -> Iterator[None]:
+    """Let this process have one more file open at a time within the block."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    kept: list[int] = []
+    with suppress(OSError):
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (max(int(fd.name) for fd in Path("/proc/self/fd").iterdir()) + 1, hard)
+        )
+        while True:
+            kept.append(os.open(os.devnull, os.O_RDONLY))
+    os.close(kept.pop())
+    try:
+        yield
+    finally:
+        for descriptor in kept:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_too_many_open_files_are_told_from_missing_rights(shell: Shell) -> None:
+    with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
+        with (
+            one_descriptor_left(),
+            pytest.raises(StoreUnavailable, match="Too many open files; raise the limit"),
+        ):
+            store.nodes()
+        assert store.nodes() == []
 
 
 def test_a_read_only_server_is_told_from_one_that_is_away(bare: Shell) -> None:

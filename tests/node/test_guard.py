@@ -139,6 +139,18 @@ def test_an_application_that_cannot_be_loaded_is_one_sentence(cluster: Cluster) 
     assert not list(cluster.run_dir.glob("node-*.lock"))
 
 
+def test_a_limit_of_open_files_that_is_too_low_for_a_node_is_named(cluster: Cluster) -> None:
+    parent = (
+        "import os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    node = cluster.start(parent=parent)
+    _, log = node.process.communicate(timeout=30)
+    assert node.process.returncode == 2
+    assert "a node may have 30 files open here, and it needs at least 64; raise the hard limit" in log
+
+
 def test_an_application_whose_code_names_another_store_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "elsewhere_app.py").write_text(
         "from spinney import Spinney\n"

@@ -143,6 +143,8 @@ def _mend(error: OSError) -> str:
 
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "free some disk space, or have the limit raised, then try again"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files (ulimit -n), then try again"
     return "check that the path exists and its permissions"
 
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from functools import partial
 
-from spinney.model.errors import SpinneyError
+from spinney.model.errors import SpinneyError, UsageError
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.measurements import NodeMeasurements
@@ -37,7 +37,11 @@ _YOUNG = 10_000
 which are freed by then. With its default of 700 it would scan each list several times for nothing."""
 
 _FILES = 100_000
-"""How many files a supervisor may have open, as far as the hard limit allows: a worker takes seven of them."""
+"""How many files a supervisor may have open, as far as the hard limit allows."""
+_FILES_LEAST = 64
+"""How many files a supervisor needs with a single worker: its stores, pipes and locks, and some to spare."""
+_FILES_OF_WORKER = 7
+"""How many files of the supervisor a further worker takes."""
 
 _ending = threading.Event()
 """Set while everything is being killed: attempts that die from then on are not to blame for it."""
@@ -85,7 +89,7 @@ async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) 
             store.session.measure_writes(measurements.transaction)
         return store
 
-    open_files = _open_more_files()
+    open_files = _open_more_files(settings.slots)
     supervisor = Supervisor(
         settings,
         own,
@@ -101,13 +105,30 @@ async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) 
     return await supervisor.run()
 
 
-def _open_more_files() -> int:
+def _open_more_files(slots: int) -> int:
     """Raise this process's soft limit of open files, which for many services is 1,024 and enough for 140 workers.
-    Return the one before, which is for workers: what they run may depend on it, as ``select`` does."""
+    Return the one before, which is for workers: what they run may depend on it, as ``select`` does.
+
+    Raises UsageError where the hard limit is too low for any worker: each part of a node would fail by another error.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if resource.RLIM_INFINITY != soft < _FILES:
-        most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if resource.RLIM_INFINITY != soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < _FILES_LEAST:
+        raise UsageError(
+            f"a node may have {most} files open here, and it needs at least {_FILES_LEAST}; raise the hard limit "
+            f"(ulimit -Hn, or LimitNOFILE= of systemd) and start it again"
+        )
+    needed = _FILES_LEAST + _FILES_OF_WORKER * (slots - 1)
+    if most < needed:
+        log.warning(
+            "this node may have %d files open, and %d slots may need %d; raise the hard limit (ulimit -Hn, or "
+            "LimitNOFILE= of systemd), or give it fewer slots",
+            most,
+            slots,
+            needed,
+        )
     return soft
 
 

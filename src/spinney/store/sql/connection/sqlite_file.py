@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
@@ -17,6 +17,8 @@ from spinney.store.sql.connection.schema_state import incomplete
 
 _NO_ROOM_BYTES = 32 * 2**10
 """Free space below which even the index of the write-ahead log cannot be created, without which nothing can be read."""
+_FILES_OF_STORE = 4
+"""How many files SQLite opens for a store: the database, its write-ahead log, the log's index, and a temporary one."""
 _NETWORK = {
     "nfs",
     "nfs4",
@@ -136,8 +138,16 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
     return error
 
 
-def unwritable(path: Path) -> StoreUnusable:
-    """Return the error for a file, or its folder, that this process may not write to."""
+def unwritable(path: Path) -> StoreUnavailable | StoreUnusable:
+    """Return the error for a file, or its folder, that this process cannot open for writing: it may not, or it has as
+    many files open as it may."""
+    try:
+        _try_descriptors(_FILES_OF_STORE)
+    except OSError as error:
+        return StoreUnavailable(
+            f"cannot open the store {path}: {error.strerror}; raise the limit of open files (ulimit -n, or "
+            f"LimitNOFILE= of systemd)"
+        )
     try:
         read_only = os.statvfs(path.parent).f_flag & os.ST_RDONLY
     except OSError:
@@ -148,6 +158,14 @@ def unwritable(path: Path) -> StoreUnusable:
             "it again for writing"
         )
     return StoreUnusable(f"cannot write to the store {path}; check the owner and rights of it and its folder")
+
+
+def _try_descriptors(number: int) -> None:
+    """Raise OSError if this process cannot have so many more files open. SQLite does not tell it from a missing right,
+    and has closed its files again when it fails."""
+    with ExitStack() as opened:
+        for _ in range(number):
+            opened.callback(os.close, os.open(os.devnull, os.O_RDONLY))
 
 
 def is_locked(error: BaseException | None) -> bool:
