@@ -3,6 +3,8 @@
 import json
 import re
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.store.sql import open_store
 from spinney.terminal.output import progress_line
 
-from .shell import Shell
+from .shell import Shell, furnish
 
 
 def test_a_store_is_copied_and_compared(shell: Shell) -> None:
@@ -26,6 +28,17 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
     assert f'the same folders (folders = "{shell.folder}/spinney.folders" in spinney.toml)' in output
     assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)
+
+
+def test_the_folders_are_named_as_toml_can_read_them(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "new"\\place\x7f\u202e'
+    folder.mkdir()
+
+    output = furnish(folder).ok("store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
+
+    (line,) = re.findall(r"the same folders \((.*) in spinney\.toml\)", output)
+    assert tomllib.loads(line) == {"folders": f"{folder}/spinney.folders"}
+    assert line.isprintable()
 
 
 def test_for_programs_it_is_one_document_and_the_same_each_time(shell: Shell) -> None:

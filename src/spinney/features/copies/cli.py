@@ -88,4 +88,12 @@ def _folders(source: str, target: str) -> str:
         check_token(root, token)
     except (UsageError, StoreUnusable):  # on another host, or each host has its own
         return "the same folders"
-    return f'the same folders (folders = "{display.safe(str(root))}" in spinney.toml)'
+    return f"the same folders (folders = {_toml_string(str(root))} in spinney.toml)"
+
+
+def _toml_string(text: str) -> str:
+    """Return a text as a string of TOML, with what is not printable escaped, so that it can be copied from a terminal."""
+    escaped = (
+        c if c.isprintable() else f"\\U{ord(c):08x}" for c in text.replace("\\", r"\\").replace('"', r"\"")
+    )
+    return f'"{"".join(escaped)}"'
