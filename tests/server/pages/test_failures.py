@@ -55,7 +55,9 @@ def test_given_a_cause_that_one_job_has_in_all_or_in_a_batch_then_that_job_s_mes
 
     world.site.fail(world.site.run(world.submit("one")), message="row 13 is empty")
 
-    assert "row # is empty" in get(world, "/failures")
+    text = get(world, "/failures")
+    assert "row # is empty" in text
+    assert "# stands for a number or an identifier" in text
     assert "row # is empty" not in get(world, f"/batches/{batch}")
 
 
@@ -81,7 +83,7 @@ def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_ca
     text = get(world, f"/failures/{mark[:6]}")
 
     assert "<title>ValueError in one · Spinney</title>" in text
-
+    assert "12 jobs failed with this exception" in text
     assert "/srv/jobs.py" in text
     assert "&lt;b&gt;open" in text
     assert len(re.findall(r'<tr id="job-', text)) == 12
@@ -92,6 +94,20 @@ def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_ca
         )
         == 10
     )
+
+
+def test_given_messages_that_differ_in_numbers_when_the_cause_is_opened_then_one_is_shown_whole(
+    world: World,
+) -> None:
+    for row in (12, 13):
+        lease = world.site.run(world.submit("one"))
+        world.site.record(lease, Outcome.TIMEOUT, message=f"row {row} took too long", retryable=False)
+    (group,) = world.store.failures.groups(limit=1).groups
+
+    text = get(world, f"/failures/{group.fingerprint}")
+
+    assert "row #" not in text
+    assert '<p class="said break">row 13 took too long</p>' in text
 
 
 def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: World) -> None:

@@ -47,9 +47,9 @@ class FailureView:
     sample: Attempt | None
     """The last attempt with an error of the newest of these jobs; None: it has none any more."""
     message: str
-    """The message of that attempt."""
+    """The message of that attempt, else of the newest of these jobs; empty: it has none."""
     pieces: Sequence[Piece]
-    """Its traceback, in pieces of the application's lines and of others."""
+    """The traceback of that attempt, in pieces of the application's lines and of others."""
     canary: Sequence[int]
     """The oldest of the jobs, which are retried first; empty: there are too few jobs for a canary."""
 
@@ -125,7 +125,7 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
     failed_jobs = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
     jobs = look.jobs(failed_jobs, limit=NEWEST, newest=True)
     sample = _sample(look.attempts(jobs[0].id)) if jobs else None
-    message, pieces = failure_text(sample) if sample else ("", [])
+    message, pieces = failure_text(sample) if sample else (jobs[0].message or "" if jobs else "", [])
     # A retry takes only what still counts for its parent.
     oldest = look.jobs(replace(failed_jobs, superseded=False), limit=CANARY) if group.jobs > CANARY else ()
     return mark, FailureView(
