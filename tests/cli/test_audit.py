@@ -97,7 +97,8 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
     line = shell.ok("audit").splitlines()[1]
 
     assert line.rstrip().endswith(
-        " 8      after_s 0, jobs 11 12 13 14 15 and 3 more, tree, which states failed, type t"
+        " 8      after 0 seconds, jobs 11 12 13 14 15 and 3 more, with all subjobs, "
+        "filter (state failed, type t)"
     )
 
 

@@ -7,12 +7,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
-from spinney.features.audit.page import named
+from spinney.features.audit.details import in_words
 from spinney.features.holds.commands import LayHold
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.operators.audits import in_words
 from spinney.model.settings.holds import Scope
+from spinney.web.pages.text_formats import moment
 
 HTML = {"Accept": "text/html"}
 READ = ("/queues", "/queues/slow", "/nodes", "/holds", "/locks", "/api")
@@ -388,21 +388,50 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
     assert refused(world.client("operator"), "/audit/prove", head=head) == 403
 
 
-def test_given_what_a_call_was_asked_when_put_into_words_then_nothing_empty_is_said() -> None:
-    form = {
-        "queue": "slow",
-        "within": {"queues": None},
-        "tree": True,
-        "force": False,
-        "many": list(range(7)),
-        "which": {"type": "work"},
-        "catch_up": "last",
-        "every_s": 90.0,
-    }
-
-    assert in_words(form, named) == (
-        "queue slow, tree, many 0 1 2 3 4 and 2 more, type work, catch up last, every 1 min 30 s"
-    )
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (
+            {"queue": "slow", "limit": 6, "barred": ["oak"], "pinned": "as declared"},
+            "queue slow, limit 6, not on nodes oak, only on nodes as declared",
+        ),
+        (
+            {"hold": 7, "name": "thumbnail", "scope": "type", "until_us": 1_796_227_396_985_138},
+            "hold 7 on type thumbnail, until 2026-12-02 16:03:16 UTC",
+        ),
+        ({"hold": 8, "name": "", "scope": "all"}, "hold 8 on all jobs"),
+        (
+            {"many": list(range(7)), "tree": True, "force": False, "which": {"states": ["failed"]}},
+            "many 0 1 2 3 4 and 2 more, with all subjobs, filter (state failed)",
+        ),
+        (
+            {"every_s": 5400.0, "params": {"url": "https://a.example", "n": 3}, "schedule": "hourly"},
+            "schedule hourly, every 90 minutes, parameters (url https://a.example, n 3)",
+        ),
+        (
+            {
+                "rights": {
+                    "role": "operator",
+                    "within": {"collections": ["maps"], "queues": None},
+                    "priorities": [10, 90],
+                },
+                "user": "ann",
+            },
+            "user ann, role operator, only collections maps, priorities 10 to 90",
+        ),
+        (
+            {"keep_s": None, "state": "failed", "type": "scan"},
+            "kept for ever, state failed, type scan",
+        ),
+        ({"keep_s": "as declared", "type": "scan"}, "kept as declared, type scan"),
+        ({"keep_s": 2_592_000.0, "type": "scan"}, "kept 30 days, type scan"),
+        ({"node": "oak", "slots": None}, "node oak, slots as each node is started with"),
+    ],
+)
+def test_given_details_of_a_call_when_put_into_words_then_people_can_read_them(
+    what: dict[str, Any], words: str
+) -> None:
+    assert in_words(what, moment) == words
 
 
 # --- the API ----------------------------------------------------------------------------------

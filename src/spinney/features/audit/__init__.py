@@ -1,6 +1,7 @@
 """The audit log as people read it: lists, its head, verification and export.
 
 ``commands``  lists of calls and of single entries, the head of the chain, and its verification
+``details``   the details of an entry in words
 ``cli``       the command ``audit``
 ``page``      the page with its filters, and the form that verifies the chain
 

@@ -25,9 +25,10 @@ from spinney.features.audit.commands import (
     ShowAuditHead,
     VerifyAudit,
 )
+from spinney.features.audit.details import in_words
 from spinney.files.copies import sync_folder
 from spinney.model.errors import AuditBroken, Refused, UsageError
-from spinney.model.operators.audits import AuditCall, AuditEntry, details, in_words
+from spinney.model.operators.audits import AuditCall, AuditEntry, details
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.terminal.commands import Shown, command, steps
@@ -195,14 +196,12 @@ def _numbers(line: AuditCall | ChainedEntry) -> str:
 
 
 def _details(text: str) -> str:
-    """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
-    value = details(text)
-    return in_words(value, _named) if isinstance(value, dict) else text
-
-
-def _named(name: str, value: Any, words: str) -> str:
-    """Return one of the details; a flag that is set is shown by its name alone."""
-    return name if value is True else f"{name} {words}"
+    """Return the details of an entry as text: ``job 17, with all subjobs``. Lists are cut; the reason has a column of
+    its own."""
+    what = details(text)
+    if not isinstance(what, dict):
+        return text
+    return in_words({name: value for name, value in what.items() if name != "reason"}, display.format_time)
 
 
 def _parsed(line: AuditCall | ChainedEntry) -> Mapping[str, Any]:

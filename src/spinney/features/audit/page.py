@@ -13,14 +13,15 @@ from starlette.responses import Response
 
 from spinney.commands.control import Control
 from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, VerifyAudit
+from spinney.features.audit.details import LISTED, in_words
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.operators.audits import LISTED, AuditCall, details, in_words
+from spinney.model.operators.audits import AuditCall, details
 from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.page_responses import number_of, page, with_query
-from spinney.web.pages.text_formats import lasting, moment
+from spinney.web.pages.text_formats import moment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -131,24 +132,7 @@ def _line(call: AuditCall) -> AuditRow:
     # The reason has a column of its own, and jobs are links.
     plain = {name: value for name, value in what.items() if name not in ("reason", "job", "jobs")}
     jobs = _jobs(what)
-    return AuditRow(call=call, words=in_words(plain, named), jobs=jobs[:LISTED], more=len(jobs) - LISTED)
-
-
-def named(name: str, value: Any, words: str) -> str:
-    """Return one of the details with its name. Names that end in ``_us`` are times, those that end in ``_s``
-    durations."""
-    if name == "which":  # the filter of a bulk verb
-        return words
-    if name.endswith("_us") and type(value) is int:
-        return f"{_plain(name[:-3])} {moment(value)}"
-    if name.endswith("_s") and type(value) in (int, float):
-        return f"{_plain(name[:-2])} {lasting(value)}"
-    return _plain(name) if value is True else f"{_plain(name)} {words}"
-
-
-def _plain(name: str) -> str:
-    """Return the name of a detail in words."""
-    return name.replace("_", " ")
+    return AuditRow(call=call, words=in_words(plain, moment), jobs=jobs[:LISTED], more=len(jobs) - LISTED)
 
 
 def _jobs(what: Mapping[str, Any]) -> Sequence[int]:

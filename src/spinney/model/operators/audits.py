@@ -8,7 +8,6 @@ head has to be kept elsewhere, as in a mail or a ticket; ``spinney audit`` print
 verify`` takes it."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -64,24 +63,6 @@ def details(what: str) -> Any:
         return orjson.loads(what)
     except orjson.JSONDecodeError:
         return what
-
-
-LISTED = 5
-"""How many items of a list ``in_words`` shows."""
-
-
-def in_words(value: Any, named: Callable[[str, Any, str], str]) -> str:
-    """Return details as text: ``job 17, tree``. Lists are cut, and empty values and flags that are not set are left
-    out. ``named``: returns one of the details from its name, its value, and that in words."""
-    if isinstance(value, dict):
-        parts = [(name, item, in_words(item, named)) for name, item in value.items()]
-        return ", ".join(named(*part) for part in parts if part[2] and part[1] is not False)
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        more = f" and {len(value) - LISTED:,} more" if len(value) > LISTED else ""
-        return " ".join(in_words(item, named) for item in value[:LISTED]) + more
-    return str(value)
 
 
 def digest(before: str, entry: AuditEntry) -> str:

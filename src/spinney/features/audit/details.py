@@ -1,0 +1,114 @@
+"""The details of a call, which the audit stores as JSON, in words: what the verb was applied to, and its arguments."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spinney.model.values.durations import shown
+
+LISTED = 5
+"""How many items of a list are shown."""
+
+_SUBJECTS = (
+    "queue",
+    "node",
+    "lock",
+    "schedule",
+    "inbox",
+    "webhook",
+    "user",
+    "token",
+    "external_worker",
+    "rule",
+    "hold",
+)
+"""What a verb may have been applied to; it is named before the arguments."""
+_LABELS = {
+    "address": "from",
+    "barred": "not on nodes",
+    "barred_add": "not on nodes",
+    "created_after": "submitted since",
+    "created_before": "submitted before",
+    "declared": "as declared by the application",
+    "did": "repaired by",
+    "fingerprint": "failure",
+    "keep": "kept",
+    "lanes": "stages",
+    "params": "parameters",
+    "parent_id": "direct subjobs of job",
+    "pinned": "only on nodes",
+    "rest": "taken when unchanged for",
+    "root_id": "in the tree of job",
+    "roots_only": "batches and single jobs only",
+    "settled_after": "settled since",
+    "settled_before": "settled before",
+    "states": "state",
+    "tree": "with all subjobs",
+    "which": "filter",
+    "within": "only",
+}
+"""The words for names that do not explain themselves; other names are shown with blanks for underscores."""
+_UNSET = {"keep_s": "kept for ever", "slots": "slots as each node is started with"}
+"""What a null value means where it is an argument; it is left out of other details."""
+
+
+def in_words(what: Mapping[str, Any], moment: Callable[[int], str]) -> str:
+    """Return details as text: ``queue slow, limit 6``. Lists are cut, and empty values and flags that are not set are
+    left out. ``moment`` writes a time in microseconds since 1970; names that end in ``_us`` are such times, those that
+    end in ``_s`` durations in seconds."""
+    return ", ".join(_parts(_with_one_subject(what), moment))
+
+
+def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the details with what the verb was applied to before all others, and with the filter of a verb on many
+    jobs behind them. It is named once: a hold by its number and what it is on."""
+    rest = dict(what)
+    if "scope" in rest:
+        on = f"{rest.pop('scope')} {rest.pop('name', None) or ''}".strip()
+        rest["hold"] = f"{rest.get('hold', '')} on {'all jobs' if on == 'all' else on}".strip()
+    first = {name: rest.pop(name) for name in _SUBJECTS if name in rest}
+    if rest.get("name") in first.values():
+        del rest["name"]
+    last = {name: rest.pop(name) for name in ("which",) if name in rest}
+    return {**first, **rest, **last}
+
+
+def _parts(what: Mapping[str, Any], moment: Callable[[int], str]) -> list[str]:
+    """Return each detail with its name."""
+    parts: list[str] = []
+    for name, value in what.items():
+        if isinstance(value, dict) and name == "rights":
+            parts += _parts(value, moment)
+        elif text := _detail(name, value, moment):
+            parts.append(text)
+    return parts
+
+
+def _detail(name: str, value: Any, moment: Callable[[int], str]) -> str:
+    """Return one of the details with its name; empty for an empty value and a flag that is not set."""
+    if value is None and name in _UNSET:
+        return _UNSET[name]
+    words = _value(value, moment)
+    if not words or value is False:
+        return ""
+    if name.endswith("_us") and type(value) is int:
+        name, words = name.removesuffix("_us"), moment(value)
+    elif name.endswith("_s"):
+        name, words = name.removesuffix("_s"), shown(value) if type(value) in (int, float) else words
+    elif name == "priorities" and isinstance(value, list):
+        words = " to ".join(map(str, value))
+    elif name in ("params", "which"):
+        words = f"({words})"
+    label = _LABELS.get(name, name.replace("_", " "))
+    return label if value is True else f"{label} {words}"
+
+
+def _value(value: Any, moment: Callable[[int], str]) -> str:
+    """Return a value as text."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(_parts(value, moment))
+    if isinstance(value, list):
+        more = f" and {len(value) - LISTED:,} more" if len(value) > LISTED else ""
+        return " ".join(_value(item, moment) for item in value[:LISTED]) + more
+    return str(value)
