@@ -15,9 +15,9 @@ from spinney.apps.ingest.merritt.cli import app as merritt
 from spinney.apps.monitor.cli import app as monitor
 from spinney.apps.receivers.cli import app as receivers
 from spinney.bridges.disbatch.cli import app as disbatch
-from spinney.features.external import commands as external
 from spinney.features.external.api import OutputRequest
 from spinney.model.external import ClaimedWork, WorkItem
+from spinney.server import api
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -111,7 +111,7 @@ def test_the_answer_to_a_claim_of_an_external_worker_has_all_its_fields() -> Non
 def test_the_requests_of_an_attempt_of_an_external_worker_are_as_its_page_writes_them() -> None:
     text = (ROOT / "docs" / "external.md").read_text()
     attempt = "/external/{worker}/attempts/{job}/{fence}/"
-    requests = {(route.route.method, route.route.path): route for route in external.COMMANDS}
+    requests = {(route.route.method, route.route.path): route for route in api.COMMANDS["external"]}
     rows = re.findall(r"^\| `(POST|PUT) (\w+)` `(\{.*?\})` \|", text, re.MULTILINE)
 
     for method, name, body in rows:

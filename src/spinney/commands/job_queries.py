@@ -139,15 +139,3 @@ class ShowResults(Command, route="GET /jobs/{job}/results"):
 
     def run(self, service: Service) -> Mapping[str, Any]:
         return service.part(Queries).results(self.job)
-
-
-COMMANDS = (
-    ListJobs,
-    CountJobs,
-    ShowJob,
-    ShowTree,
-    ListChildren,
-    ListAttempts,
-    ShowData,
-    ShowResults,
-)

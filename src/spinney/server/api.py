@@ -6,6 +6,7 @@ Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 from fastapi import FastAPI
 
@@ -34,7 +35,7 @@ from spinney.features.schedules import commands as schedules
 from spinney.features.stacks import commands as stacks
 from spinney.features.stats import commands as stats
 from spinney.features.submission import api as submissions
-from spinney.features.submission import commands as batches
+from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types import commands as types
 from spinney.features.webhooks import commands as webhooks
 from spinney.model.access import Rights
@@ -44,29 +45,43 @@ from spinney.web.api.json_routes import routes
 from spinney.web.files import spool
 from spinney.web.request_context import Authenticated, AuthMethod
 
+
+def _of(*modules: ModuleType) -> Sequence[type[Command]]:
+    """Return the commands that these modules define, in their order, without those whose names begin with an
+    underscore, which are bases of others."""
+    return [
+        kind
+        for module in modules
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and issubclass(kind, Command) and not name.startswith("_")
+        if kind.__module__ == module.__name__
+    ]
+
+
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
-    "jobs": (*explain.COMMANDS, *job_queries.COMMANDS, *stacks.COMMANDS),
-    "batches": batches.COMMANDS,
-    "failures": failures.COMMANDS,
-    "verbs": (*bulk.COMMANDS, *jobs.COMMANDS, *collections.COMMANDS),
-    "doctor": doctor.COMMANDS,
-    "homes": homes.COMMANDS,
-    "queues": queues.COMMANDS,
-    "nodes": nodes.COMMANDS,
-    "holds": holds.COMMANDS,
-    "locks": locks.COMMANDS,
-    "schedules": schedules.COMMANDS,
-    "inboxes": inboxes.COMMANDS,
-    "bridges": bridges.COMMANDS,
-    "retention": retention.COMMANDS,
-    "webhooks": webhooks.COMMANDS,
-    "accounts": accounts.COMMANDS,
-    "audit": audit.COMMANDS,
-    "types": types.COMMANDS,
-    "stats": stats.COMMANDS,
-    "external": external.COMMANDS,
+    "jobs": _of(explain, job_queries, stacks),
+    "batches": (ListBatches, ShowBatch, ListObjects),
+    "failures": _of(failures),
+    "verbs": _of(bulk, jobs, collections),
+    "doctor": _of(doctor),
+    "homes": _of(homes),
+    "queues": _of(queues),
+    "nodes": _of(nodes),
+    "holds": _of(holds),
+    "locks": _of(locks),
+    "schedules": _of(schedules),
+    "inboxes": _of(inboxes),
+    "bridges": _of(bridges),
+    "retention": _of(retention),
+    "webhooks": _of(webhooks),
+    "accounts": _of(accounts),
+    "audit": _of(audit),
+    "types": _of(types),
+    "stats": _of(stats),
+    "external": _of(external),
 }
-"""The commands by their group in the OpenAPI document."""
+"""The commands by their group in the OpenAPI document: all of their modules, but those of submission, which have routes
+by hand."""
 
 me = routes("accounts")
 

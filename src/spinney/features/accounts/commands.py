@@ -309,22 +309,6 @@ class RevokeToken(Command, route="DELETE /tokens/{token}"):
         return service.store.accounts.revoke(self.token, service.actor(self.reason), now_us=service.clock())
 
 
-COMMANDS = (
-    ListUsers,
-    AddUser,
-    ShowUser,
-    ChangeUser,
-    DeleteUser,
-    MakeLink,
-    ListSessions,
-    EndSessions,
-    ChangePassword,
-    ListTokens,
-    MakeToken,
-    RevokeToken,
-)
-
-
 def set_password(service: Service, name: str, password: str | None, *, reason: str | None = None) -> User:
     """Set another user's password (None: remove it), which ends all sessions, and return the user.
 

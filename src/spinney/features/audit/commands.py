@@ -110,6 +110,3 @@ class VerifyAudit(
             return ChainVerification(proven=service.store.audit.verify(self.head), broken=None)
         except AuditBroken as error:
             return ChainVerification(proven=0, broken=str(error))
-
-
-COMMANDS = (ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit)

@@ -48,6 +48,3 @@ class ForgetBridge(
 
     def run(self, service: Service) -> None:
         service.store.bridges.forget(self.name, service.actor(self.reason), now_us=service.clock())
-
-
-COMMANDS = (ListBridges, ForgetBridge)

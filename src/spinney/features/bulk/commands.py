@@ -192,9 +192,6 @@ class RunBulk(
         )
 
 
-COMMANDS = (PlanBulk, RunBulk)
-
-
 def bulk_order(verb: Verb, *, until: int | None = None, **particulars: Any) -> Order:
     """Return the order that the fields of a command give."""
     return Order(verb=verb, until_us=until, **particulars)

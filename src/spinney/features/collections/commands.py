@@ -50,6 +50,3 @@ class RelabelJob(
             service.go_on()
             after = collections.assign_below(self.job, after=after)
         return Relabelled(job=self.job, collection=collection)
-
-
-COMMANDS = (RelabelJob,)

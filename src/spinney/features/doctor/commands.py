@@ -124,6 +124,3 @@ def _others(service: Service) -> list[Checker]:
     database only."""
     root = service.folder_root
     return [] if root is None else [FolderCheck(root, service.store), ViewCheck(root, service.store)]
-
-
-COMMANDS = (ListRules, ExamineStore, RepairStore)

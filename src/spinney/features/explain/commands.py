@@ -71,9 +71,6 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
         return All(items=list(filter(None, map(_obstacles(service.store, service.clock()), jobs))))
 
 
-COMMANDS = (ListObstacles, ExplainJob)
-
-
 def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
     """Return a function that finds the obstacle of a pending, claimed or running job, or None, as nodes and external
     workers are now.

@@ -297,21 +297,6 @@ class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{
         return LockResult(taken=taken)
 
 
-COMMANDS = (
-    ListExternalWorkers,
-    JoinExternalWorker,
-    LeaveExternalWorker,
-    ClaimAttempts,
-    SendHeartbeat,
-    SettleAttempt,
-    ReportProgress,
-    PutAttemptData,
-    AppendAttemptData,
-    SpawnSubjobs,
-    TakeAttemptLock,
-)
-
-
 def _details(worker: ExternalWorker) -> ExternalWorkerDetails:
     """Return a worker as answers show it. It should send three heartbeats in each lease period."""
     return ExternalWorkerDetails(

@@ -84,9 +84,6 @@ class ShowFailure(Command, route="GET /failures/{fingerprint}"):
         return FailureDetails(failure=failure, newest=job_details(service, newest))
 
 
-COMMANDS = (ListFailures, ShowFailure)
-
-
 def failure_of(queries: Queries, fingerprint: str) -> Failure | None:
     """Return the cause with this fingerprint; None: no job is failed with it now."""
     groups = queries.failures(limit=GROUPS_MAX).groups

@@ -202,9 +202,6 @@ class PlanRelease(
         return service.store.holds.would_go_on(hold_ids)
 
 
-COMMANDS = (ListHolds, ListHoldsOn, CountHeld, LayHold, PlanHold, LiftHold, PlanRelease)
-
-
 def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
     """Return the holds of exactly this scope and name, the oldest first.
 

@@ -87,6 +87,3 @@ def _homes_on(service: Service, host: str) -> Sequence[Home]:
         others = f"those that have: {listed(hosts)}" if hosts else "and no other has"
         raise Refused(f"no host {host!r} has job folders{did_you_mean(host, hosts)}; {others}")
     return on_host
-
-
-COMMANDS = (ListHomes, ReleaseHome, RehomeJob)

@@ -210,6 +210,3 @@ def _shown(service: Service, inbox: Inbox) -> Inbox:
     if spec is None:
         return inbox
     return dataclasses.replace(inbox, params=redact_params(redaction_schema(spec), inbox.params))
-
-
-COMMANDS = (ListInboxes, ShowInbox, PutInbox, PauseInbox, ScanInbox, RemoveInbox, ListArrivals)

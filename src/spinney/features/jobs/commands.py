@@ -144,6 +144,3 @@ class DeleteJob(_JobCommand, route="DELETE /jobs/{job}", role=Role.OPERATOR, to=
     With all below it, and their folders."""
 
     verb = Verb.DELETE
-
-
-COMMANDS = (RetryJob, RerunJob, CancelJob, HoldJob, ReleaseJob, MoveJob, PrioritiseJob, DeleteJob)

@@ -153,9 +153,6 @@ class SetCapacity(
         return Capacity(name=self.name, capacity=done)
 
 
-COMMANDS = (ListLocks, ShowLock, FreeLock, ListCapacities, SetCapacity)
-
-
 def _require_named(service: Service, name: str, act: str) -> None:
     """Raise Forbidden unless the caller's rights allow this lock. ``act``: what the caller wants to do to
     it."""

@@ -75,6 +75,3 @@ class SetSlots(
         done = service.store.fleet.set_slots(self.node, self.slots, actor, now_us=service.clock())
         service.wake_nodes()
         return done
-
-
-COMMANDS = (ListNodes, DrainNode, ResumeNode, SetSlots)

@@ -181,6 +181,3 @@ def _visible_or_no_such(service: Service, name: str) -> Iterator[None]:
     except UsageError:
         _require_visible(service, name)
         raise
-
-
-COMMANDS = (ListQueues, ShowQueue, CreateQueue, DeleteQueue, ChangeQueue)

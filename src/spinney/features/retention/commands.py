@@ -123,6 +123,3 @@ class UnsetRetention(
         actor = service.actor(self.reason)
         unset = service.store.retention.unset(self.type, self.state, actor, now_us=service.clock())
         return UnsetResult(unset=unset)
-
-
-COMMANDS = (ListRetention, ShowRetentionClock, SetRetention, UnsetRetention)

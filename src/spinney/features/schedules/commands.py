@@ -226,15 +226,3 @@ def _options(options: Mapping[str, Any], allowed: Submission) -> Mapping[str, An
     """Return the options with the collection and submitter that the limits of the caller have filled in."""
     filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
     return {**options, **{name: value for name, value in filled.items() if value is not None}}
-
-
-COMMANDS = (
-    ListSchedules,
-    ShowSchedule,
-    PutSchedule,
-    PauseSchedule,
-    DropSchedule,
-    RunSchedule,
-    ListScheduleRuns,
-    ListComingTimes,
-)

@@ -62,6 +62,3 @@ class ShowStackRequest(Command, route="GET /jobs/{job}/stacks/{fence}"):
     def run(self, service: Service) -> StackRequestState:
         service.part(Queries).job(self.job)  # raises NoSuchJob for one that is out of sight
         return StackRequestState(is_waiting=service.store.stack_requests.is_due(self.fence, job_id=self.job))
-
-
-COMMANDS = (RequestStacks, ShowStackRequest)

@@ -36,6 +36,3 @@ class ShowStats(Command, route="GET /stats"):
         if self.window_s == STATS_WINDOW_S and service.recent_stats is not None:
             return service.recent_stats(service)
         return service.part(Queries).stats(self.window_s)
-
-
-COMMANDS = (ShowStats,)

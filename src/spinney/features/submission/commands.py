@@ -348,9 +348,6 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
         return Page(items=items, next=jobs[-1].id if len(jobs) == self.limit else None)
 
 
-COMMANDS = (ListBatches, ShowBatch, ListObjects)
-
-
 def _states(states: list[State] | None) -> tuple[State, ...] | None:
     """Return the states of a filter, each once; None: all."""
     return None if states is None else tuple(dict.fromkeys(states))

@@ -34,6 +34,3 @@ class ShowType(Command, route="GET /types/{name}"):
             return service.part(Queries).type(self.name)
         except UnknownType as error:  # which is a wrong value elsewhere, and here a wrong address
             raise NoSuch(str(error)) from None
-
-
-COMMANDS = (ListTypes, ShowType)

@@ -300,17 +300,3 @@ def _is_visible(service: Service, webhook: Webhook) -> bool:
         allowed is None or (reported is not None and set(reported) <= set(allowed))
         for allowed, reported in ((mine.collections, its.collections), (mine.queues, its.queues))
     )
-
-
-COMMANDS = (
-    ListWebhooks,
-    AddWebhook,
-    ShowWebhook,
-    ChangeWebhook,
-    RemoveWebhook,
-    RotateWebhook,
-    PingWebhook,
-    ListDeliveries,
-    ShowDelivery,
-    RetryDelivery,
-)
