@@ -45,11 +45,12 @@ _PAGE = 500
 """How many jobs are read at once where all are needed."""
 
 
-def all_jobs(source: "Queries | Store", job_filter: Filter) -> Iterator[Job]:
-    """Yield the jobs that a filter matches, in the order of their ids; each page is read when it is needed, so that
-    jobs which are submitted meanwhile may be among them. ``source``: the queries of a caller, or a store."""
+def all_jobs(source: "Queries | Store", job_filter: Filter, *, newest: bool = False) -> Iterator[Job]:
+    """Yield the jobs that a filter matches, in the order of their ids, or the ``newest`` first; each page is read when
+    it is needed, so that jobs which are submitted meanwhile may be among them. ``source``: the queries of a caller, or
+    a store."""
     after = 0
-    while page := source.jobs(job_filter, after=after, limit=_PAGE):
+    while page := source.jobs(job_filter, after=after, limit=_PAGE, newest=newest):
         yield from page
         after = page[-1].id
 

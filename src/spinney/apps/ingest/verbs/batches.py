@@ -38,6 +38,7 @@ from spinney.apps.ingest.verbs.service import OBJECT, Service
 from spinney.command_line import completion, display
 from spinney.errors import Refused, UsageError, counted
 from spinney.jobs import Filter, Job, State, job_folder
+from spinney.operations import all_jobs
 
 LIMIT_MAX = 10_000
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="The maximum number of rows.")]
@@ -135,7 +136,7 @@ class Objects(Verb, long=True):
             stage=self.stage,
             message=self.message,
         )
-        jobs = list(islice(lookup.find_jobs(service, filter_, after=self.after), self.limit))
+        jobs = service.look.jobs(filter_, after=self.after, limit=self.limit)
         items = [_elements(service, job) if self.whole else _object(job) for job in jobs]
         return {"items": items, "next": jobs[-1].id if len(jobs) == self.limit else None}
 
@@ -273,5 +274,5 @@ def _report_as_of_now(service: Service, batch: Batch) -> report_forms.Report:
         profile=profiles.load(service.settings, batch.order.profile),
         order=batch.order,
     )
-    objects = lookup.find_jobs(service, Filter(parent_id=batch.job.id, superseded=False, states=lookup.KEPT))
+    objects = all_jobs(service.look, Filter(parent_id=batch.job.id, superseded=False, states=lookup.KEPT))
     return reports.build(reports.object_ends(objects), fault=batch.job.message if was_refused else None)

@@ -16,6 +16,7 @@ from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError
 from spinney.files.paths import shown
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
+from spinney.operations import all_jobs
 
 _PAGE = 1000
 KEPT = tuple(state for state in State if state is not State.DELETED)
@@ -86,7 +87,7 @@ def by_bid(service: Service, bid: str) -> Job | None:
     jobs = service.look.jobs(Filter(type=BATCH, key=bid), limit=1)
     if jobs:
         return jobs[0]
-    deleted = find_jobs(service, Filter(type=BATCH, states=(State.DELETED,)))
+    deleted = all_jobs(service.look, Filter(type=BATCH, states=(State.DELETED,)))
     return next((job for job in deleted if job.params["order"]["bid"] == bid), None)
 
 
@@ -104,7 +105,8 @@ def batches(
     this job; ``page``: how many are read at a time. Deleted ones only where they are the state that is named."""
     states = KEPT if state is None else _STATES.get(state, _OPEN)
     job_filter = Filter(type=BATCH, states=states, submitter=submitter, collection=collection)
-    for jobs in _pages(service, job_filter, after=after, newest=True, limit=page):
+    while jobs := service.look.jobs(job_filter, after=after, limit=page, newest=True):
+        after = jobs[-1].id
         matching = [job for job in jobs if profile in (None, job.params["order"]["profile"])]
         yield from (batch for batch in _batches_of(service, matching) if state in (None, batch.state))
 
@@ -160,7 +162,7 @@ def find_object(service: Service, name: str) -> Job:
     """Return an object's job, by its number or ``jid-…`` (for which all objects are searched, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):
-        for job in find_jobs(service, Filter(type=OBJECT), newest=True):
+        for job in all_jobs(service.look, Filter(type=OBJECT), newest=True):
             if job.params["order"]["jid"] == name:
                 return job
         raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")
@@ -176,22 +178,3 @@ def numbered(service: Service, name: str, form: str) -> Job:
     if not name.isdecimal() or len(name) > len(str(JOB_ID_MAX)) or not int(name):
         raise UsageError(f"'{shown(name[:80])}' is no name of a batch or object; write {form}")
     return service.look.job(int(name))
-
-
-def find_jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
-    """Yield all jobs that match, by pages, in the order of their ids, or the newest first; ``after``: begin
-    behind this job.
-
-    Jobs that are submitted meanwhile may be among them.
-    """
-    for page in _pages(service, job_filter, after=after, newest=newest, limit=_PAGE):
-        yield from page
-
-
-def _pages(
-    service: Service, job_filter: Filter, *, after: int, newest: bool, limit: int
-) -> Iterator[list[Job]]:
-    """Yield the pages of the jobs that match, each at most ``limit`` long and none empty."""
-    while page := service.look.jobs(job_filter, after=after, limit=limit, newest=newest):
-        yield page
-        after = page[-1].id
