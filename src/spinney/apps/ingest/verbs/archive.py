@@ -102,7 +102,9 @@ class Profiles(Verb):
         read."""
         return {
             "items": [
-                {"name": name, "problem": profile} if isinstance(profile, str) else profile
+                {"name": name, "problem": profile}
+                if isinstance(profile, str)
+                else profile.model_dump(mode="json")
                 for name, profile in visible(service)
             ]
         }

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import orjson
 import typer
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import profiles, settings
@@ -123,17 +123,6 @@ class Verb(FrozenModel):
 def written(answer: Mapping[str, Any]) -> bytes:
     """Serialize an answer as JSON: byte for byte the same locally and through a server.
 
-    Answers may have models, dataclasses, times and paths in them. Raises TypeError for what has no JSON form.
+    Answers may have dataclasses and times in them. Raises TypeError for what has no JSON form.
     """
-    return orjson.dumps(answer, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in a form that JSON has; called by orjson for the types that it does not know."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "__fspath__"):
-        return str(value)
-    return list(value)
+    return orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS)
