@@ -1,14 +1,13 @@
 """The job type of a request, with one stage, which makes the package."""
 
 import errno
-import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from spinney import Defer, Fail, Job
+from spinney import Fail, Job
 from spinney.apps.ingest.access import bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requests import LARGE, SMALL
@@ -22,9 +21,6 @@ from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.space_waits import space_awaited
 from spinney.containers import pack
 from spinney.files import disk_space
-
-ROOM_S = 300.0
-"""How long a package waits while there is no space for it, in seconds."""
 
 app.queue(LARGE)
 accesses = app.pipeline(
@@ -51,14 +47,9 @@ def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
 
 
 def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) -> Package:
-    """Write the package into the token's folder. Defers while there is no space for it; fails for damage, which is
-    entered into the inventory."""
-    free = shutil.disk_usage(config.home).free
-    if free < order.size_bytes:
-        raise Defer(
-            ROOM_S,
-            f"the package needs {order.size_bytes} bytes, and {config.home} has {free} free; make room there",
-        )
+    """Write the package into the token's folder. Raises NoRoom where there is no space for it; fails for damage, which
+    is entered into the inventory."""
+    disk_space.require(config.home, order.size_bytes)
     version = bags.Version(ark=order.ark, number=order.version, created=order.created)
     with admission():
         modified = _modified(config, order)
@@ -82,16 +73,15 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
     with admission():
         try:
             storage = open_resources.storage(config, order.storage)
-            return packages.make(folder, job.fence, write)
+            with disk_space.naming_the_folder(config.home, order.size_bytes):
+                return packages.make(folder, job.fence, write)
         except bags.Differs as error:
             # The next audit reports it by mail.
             inventory = open_resources.inventory(config)
             inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [str(error)])
             raise Fail(f"{order.ark} is damaged: {error}", retryable=False) from error
         except OSError as error:
-            if disk_space.is_full(error):
-                raise Defer(ROOM_S, str(disk_space.no_room(config.home, order.size_bytes))) from error
-            if error.errno == errno.EROFS:
+            if disk_space.is_full(error) or error.errno == errno.EROFS:
                 raise
             why = error.strerror or error
             raise Fail(
