@@ -424,7 +424,7 @@ class Bridge:
 
 
 def _position(job: Job | None) -> str:
-    """Return what of a job is passed on, as text that differs when there is something new to report."""
+    """Return a text that describes the reported part of a job: it changes when there is something new to report."""
     if job is None:
         return "deleted"
     percent = None if job.progress is None else int(job.progress * 100)

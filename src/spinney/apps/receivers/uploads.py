@@ -133,7 +133,7 @@ def sort_files(job: Job) -> dict[str, int]:
 
 
 def report(job: Job) -> str:
-    """Say what became of it, on the page of the job and by mail to the uploader."""
+    """Report what became of the upload, on the page of the job and by mail to the uploader."""
     bad = job.results.get("check_files", 0)
     children = list(job.children())
     failed = [child.params["receiver"] for child in children if child.state != "completed"]

@@ -157,7 +157,7 @@ class Claims:
         return self._in_order(kept, ours | {"claim": -claim})
 
     def _in_order(self, ids: Sequence[Any], fields: Document) -> list[Document]:
-        """Return those of these tasks that have these fields, in the order in which their ids are given."""
+        """Return the tasks with these ids that also have these fields, in the order of the ids."""
         tasks = {task["_id"]: task for task in self.db["tasks"].find({"_id": {"$in": [*ids]}} | fields)}
         return [tasks[task_id] for task_id in ids if task_id in tasks]
 

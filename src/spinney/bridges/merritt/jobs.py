@@ -249,7 +249,8 @@ class Jobs(Items[Job]):
 
 
 def _head(status: bytes | None, priority: bytes | None) -> Head | None:
-    """Return what matters of a job's state from the data of its nodes; None where they cannot be read."""
+    """Return the head of a job (its state and what depends on it) from the data of its nodes; None where they cannot be
+    read."""
     try:
         fields = codec.read_object("status", status)
         state, number = JobState(fields.get("status", "")), codec.read_number("priority", priority)

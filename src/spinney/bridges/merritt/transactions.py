@@ -87,7 +87,7 @@ class Transaction:
         return len(self._operations)
 
     def commit(self, witness: Witness | None = None) -> None:
-        """Do all operations.
+        """Commit all operations of the transaction, or none.
 
         Raises OperationFailed with the first that failed, and MerrittCommitUncertain where the connection was lost and
         the witness does not show that the transaction was committed.

@@ -145,8 +145,8 @@ def _are_times(values: NDArray[np.float64], end_s: float) -> bool:
 
 
 def _numbers(text: bytes, number: int, *, time_at: int, end_s: float) -> list[float] | None:
-    """Return so many finite numbers, of which the one at ``time_at`` is a time before ``end_s``; None where the text
-    has others, or is too long."""
+    """Return the values of a line, if they are ``number`` finite numbers and the one at ``time_at`` is a time before
+    ``end_s``; None otherwise, and for a line that is too long."""
     fields = text.strip().split(b",") if len(text) <= LINE_BYTES else []
     try:
         row = [float(field) for field in fields]

@@ -62,8 +62,8 @@ class Access:
         raise BadRequest("sign in with a user and a password of this server, or with its token", 401)
 
     def form_token(self, user: str) -> str:
-        """Return what forms of this user carry, by which they differ from forms of other sites. It is another
-        one after each start of the server."""
+        """Return the token that forms of this user must contain, which forms of other sites cannot know. It changes
+        with each start of the server."""
         return hmac.new(self._key, b"form:" + user.encode(), hashlib.sha256).hexdigest()
 
     def check_form(self, user: str, token: object) -> None:

@@ -38,7 +38,7 @@ _FROM_DOCUMENT = "document."
 
 
 def perform(service: Service, action: object, task_id: ObjectId, user: str) -> dict[str, Any]:
-    """Do this with a task, and return what has become of it: its id and the fields that changed. Raises
+    """Perform an action on a task, and return what has become of the task: its id and the fields that changed. Raises
     BadRequest for another action, a task that does not exist, and where the task's state forbids it."""
     if action not in ACTIONS:
         raise BadRequest(f"'action' must be one of {', '.join(ACTIONS)}")

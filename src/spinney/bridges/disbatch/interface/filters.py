@@ -145,8 +145,8 @@ def _condition(name: str, value: Any, read: Callable[[Any], Any], *, numbers: bo
 
 
 def _values(name: str, values: object, read: Callable[[Any], Any], numbers: bool) -> list[Any]:
-    """Return what any of may stand there. ``numbers``: text that looks like a number also means the number, because a
-    form has text only, and clients store either."""
+    """Return the values of an array, any of which may match. ``numbers``: text that looks like a number also means the
+    number, because a form has text only, and clients store either."""
     if not isinstance(values, list) or not 0 < len(values) <= _MOST_VALUES:
         raise BadRequest(f"'{name}' must be an array of 1 to {_MOST_VALUES} values", param=name)
     read_values = [_one(name, value, read) for value in values if value != ""]

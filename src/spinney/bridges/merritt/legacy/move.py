@@ -51,8 +51,8 @@ class Move:
 
 
 def move(client: KazooClient, *, dry_run: bool) -> list[Move]:
-    """Move what waits, is held or failed into the layout, and return what became of each record; with
-    ``dry_run`` only what would become.
+    """Move records that wait, are held or have failed into the layout, and return what became of each record; with
+    ``dry_run``, what would become of it.
 
     Ingest records become jobs, those of one ``batchID`` in one batch. Inventory records become jobs in
     Recording, each in a batch of its own. Access records become requests. What is consumed, completed or
