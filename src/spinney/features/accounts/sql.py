@@ -199,7 +199,8 @@ class SqlAccounts(SqlPart):
             return _require_token(tx, token_id)
 
     def identity_of_token(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
-        """Return who has this secret, with the rights in force: those that both the token and its owner have.
+        """Return the identity that this secret proves, with the rights in force: those that both the token and its
+        owner have.
 
         None where the token is unknown, revoked or expired, or its owner is deleted or disabled. The use of
         the token is noted to the minute, without waiting for the disk, so that a power failure may undo that.

@@ -58,7 +58,7 @@ class SqlBridges(SqlPart):
     def report(
         self, name: str, *, behind: int, behind_since_us: int | None, trouble: str | None, now_us: int
     ) -> None:
-        """Note that a bridge is at work, and how it is.
+        """Record that a bridge is at work, and in which state it is.
 
         ``behind``: how many links have a job that has changed without the entry saying so yet, the oldest of
         them since ``behind_since_us``. ``trouble``: what the bridge suffers from now; None: nothing, and the

@@ -301,7 +301,7 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
 
 
 def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
-    """Return what does the rest after an interruption.
+    """Return the sentence that says how to do the rest after an interruption.
 
     For a rerun that is not simply the same command: jobs that have run again have completed, and would match
     once more.

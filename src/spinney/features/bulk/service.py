@@ -190,7 +190,7 @@ class Bulk(Service):
         )
 
     def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
-        """Return those of these jobs that the caller may see."""
+        """Return the jobs of this list that the caller may see."""
         if self.rights.everywhere:
             return job_ids
         return Visibility(self.store, self.rights.within).visible(job_ids)

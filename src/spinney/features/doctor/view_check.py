@@ -70,7 +70,7 @@ class ViewCheck:
         return changed > 0
 
     def _jobs(self, job_ids: set[int]) -> dict[int, Job]:
-        """Return those of these jobs that exist, by id."""
+        """Return the jobs with these ids that exist, by id."""
         jobs = self._store.jobs(Filter(ids=tuple(job_ids)), limit=len(job_ids))
         return {job.id: job for job in jobs}
 

@@ -51,7 +51,7 @@ class JobFiles:
         return redactor.piece(partial(self._read, path, must=must), start, length, grows=grows)
 
     def _read(self, path: str, start: int, length: int, *, must: bool) -> bytes:
-        """Return so many bytes as they are in the file, from as many answers of the source as that takes."""
+        """Return this many bytes of the file, unchanged, from as many answers of the source as that takes."""
         data = bytearray()
         while (rest := min(PIECE_BYTES, length - len(data))) > 0:
             piece = self._get(path, start + len(data), rest, must=must).data or b""

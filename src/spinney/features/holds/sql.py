@@ -158,9 +158,9 @@ class SqlHolds:
             return int(tx.value(sql, binds))
 
     def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
-        """Return what a node should hand back where it has not begun it.
+        """Return the leases that a node should hand back if their attempts have not begun.
 
-        That is the number of the last hold, which the node passes as ``after`` the next time; and the
+        The result is the number of the last hold, which the node passes as ``after`` the next time; and the
         fences of this node's leases that a hold covers which was laid after the hold with the number
         ``after``. Mostly there is no new hold, and this is one look at a counter.
         """
@@ -180,7 +180,7 @@ class SqlHolds:
     # --- sweeping -------------------------------------------------------------------------
 
     def sweep(self, *, now_us: int, limit: int = STEP, yielding: bool = False) -> bool:
-        """Do one bounded step, and return whether there is more to do.
+        """Do one bounded step of the sweep, and return whether there is more to do.
 
         Pending jobs that a hold covers become ``held``, held ones that no hold covers any more are
         placed anew, and holds whose time is over end. ``limit``: how many jobs a step moves.

@@ -47,8 +47,8 @@ class SqlHomes(SqlPart):
             return whereabouts(tx, self._session.registry.homes, row)
 
     def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
-        """Return those of these jobs whose folder is in another root than the one with this mark,
-        also in one that was released. A job that has no home yet is not among them."""
+        """Return the jobs of this list whose folder is in another root than the one with this mark, also in one that
+        was released. A job that has no home yet is not among them."""
         with self._session.look() as tx:
             homes = self._session.registry.homes
             this_home = next((home.id for home in homes.by_id.values() if home.mark == mark), 0)

@@ -174,7 +174,7 @@ class SqlInboxes(SqlPart):
     def arrivals(
         self, name: str, *, outcome: ArrivalOutcome | None = None, before: int = 0, limit: int = 20
     ) -> Sequence[Arrival]:
-        """Return what was dropped there, the newest first; those with ids below ``before``, unless it is 0."""
+        """Return the arrivals of an inbox, the newest first; those with ids below ``before``, unless it is 0."""
         conditions: list[str] = ["inbox = ?"]
         args: list[str | int] = [name]
         if before:

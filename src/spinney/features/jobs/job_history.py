@@ -46,8 +46,7 @@ def entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
 
 
 def _below(control: Control, job: Job, job_ids: Collection[int]) -> Iterator[int]:
-    """Yield those of the jobs that are below this one. A job without subjobs is found so by one look, as
-    most are."""
+    """Yield those of the jobs that are below this one. For a job without subjobs, as most are, one query suffices."""
     if not control.queries.children(job.id, limit=1):
         return
     later = sorted(job_id for job_id in job_ids if job_id > job.id)  # a subjob is younger than its parent

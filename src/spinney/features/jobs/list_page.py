@@ -251,8 +251,7 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
 
 
 def _namesakes(filters: FilterQuery, names: FilterNames) -> Sequence[tuple[str, str]]:
-    """Return what has the name that was searched for among messages, as label and filter: a type, a
-    queue, ….
+    """Return what has the name for which messages were searched (a type, a queue, …), as label and filter.
 
     The search field looks through messages, but somebody who enters the name of a type may want its jobs:
     the page offers these filters beside the list.

@@ -32,7 +32,8 @@ app = typer.Typer()
 
 
 def note(info: QueueInfo) -> str | None:
-    """Return what keeps all nodes from the queue, or from some of its jobs; None when nothing does.
+    """Return the sentence that says what keeps all nodes from the queue, or from some of its jobs; None when nothing
+    does.
 
     Only the first of several reasons, the one that has to be dealt with before any other matters.
     """

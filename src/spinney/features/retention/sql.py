@@ -68,7 +68,7 @@ class SqlRetention(SqlPart):
             return True
 
     def all(self) -> Sequence[RetentionRule]:
-        """Return what operators set and types declare, with those rules that others overrule."""
+        """Return the rules that operators set and types declare, including those that others overrule."""
         with self._session.look() as tx:
             return _rules(tx, self._session.registry).all_rules()
 

@@ -150,7 +150,7 @@ class DropSchedule(
     reason: Reason = None
 
     def run(self, service: Service) -> None:
-        """Drop it. A caller without limits need not be able to read it, so that a damaged one can be
+        """Drop the schedule. For a caller without limits it need not be readable, so that a damaged one can be
         dropped."""
         look = service.part(Queries)
         if not service.rights.everywhere:

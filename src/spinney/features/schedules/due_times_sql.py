@@ -92,7 +92,7 @@ class ScheduleStep:
                 self._decide(at_us)
 
     def _decided(self, times: list[int]) -> set[int]:
-        """Return those of these times that are decided already, by a node whose clock was ahead."""
+        """Return which of these times are decided already, by a node whose clock was ahead."""
         if not times:
             return set()
         sql = "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?"

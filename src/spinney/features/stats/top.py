@@ -131,8 +131,8 @@ class _Session:
     # --- actions ---------------------------------------------------------------------------
 
     def _do(self, command: Action | KeyCommand | None) -> None:
-        """Do what a key has led to, and refresh at once, so that its effect is seen. A refusal is
-        shown as the message."""
+        """Perform the action that a key has chosen, and refresh at once, so that its effect is seen. A refusal is shown
+        as the message."""
         if command is None:
             return
         try:

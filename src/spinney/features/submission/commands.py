@@ -92,8 +92,8 @@ class SubmissionOptions(BaseModel):
     )
 
     def options(self) -> Options:
-        """Return them as the submission service takes them. Raises UsageError for a time that no
-        calendar has."""
+        """Return the options as the submission service takes them. Raises UsageError for a time that no calendar
+        has."""
         values = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         if self.at is not None:
             try:
@@ -142,8 +142,8 @@ class SubmitJob(
         )
 
     def once(self, owner: str, *, files: str = "") -> SubmissionKey | None:
-        """Return what the store knows the request by when it is sent again; None without an
-        idempotency key.
+        """Return the value by which the store recognizes the request when it is sent again; None without an idempotency
+        key.
 
         ``owner``: whose key it is, so that two users may choose the same one. ``files``: a digest of
         those beside the job.

@@ -299,7 +299,7 @@ def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], 
 
 
 def _at_work(jobs: Sequence[Job]) -> list[Job]:
-    """Return those of the jobs that nodes have."""
+    """Return the jobs that nodes have claimed or run."""
     return [job for job in jobs if job.state in LEASED]
 
 

@@ -200,7 +200,8 @@ def _again(
 
 
 def _reason(answer: Response) -> str:
-    """Return what is kept of an answer that is no acceptance: its text, or the advice about a redirect."""
+    """Return the text that is kept of an answer that does not accept the delivery: its body, or the advice about a
+    redirect."""
     if 300 <= answer.status < 400:
         return "redirects are not followed; set the URL that the answer redirects to"
     return answer.text

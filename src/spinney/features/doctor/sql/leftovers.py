@@ -28,7 +28,7 @@ _KEYS = Walk("keys", ("scope", "key"))
 
 
 def _one_of_each(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row of each job."""
+    """Return one row for each job, so that a job is reported once."""
     return list({row["job_id"]: row for row in facts}.values())
 
 

@@ -238,7 +238,7 @@ class Paged(Rule):
                 return
 
     def again(self, check: CheckContext, facts: Facts) -> Facts | None:
-        """Ask the same statement for the one row of the violation."""
+        """Run the same statement for the row of the violation alone."""
         wrong = self._wrong(check, *self.walk.one(facts), self.row_filter_again or self.row_filter)
         return wrong[0] if wrong else None
 

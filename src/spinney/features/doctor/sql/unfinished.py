@@ -54,7 +54,7 @@ def _patience_us(check: CheckContext) -> int:
 
 
 def _continue_submission(repair: RepairContext, facts: Facts) -> None:
-    """Do one step of what maintenance would do."""
+    """Continue an interrupted submission by one step, as maintenance would."""
     first_id, last_id = facts["first_id"], facts["last_id"]
     if facts["published"] == 1:
         parent_id = staging.step(repair.tx, repair.registry, repair.now_us, new_jobs.STEP)
@@ -82,7 +82,7 @@ def _unswept(check: CheckContext) -> list[Facts]:
 
 
 def _sweep(repair: RepairContext, _: Facts) -> None:
-    """Do one step. Where it fails, the next repair begins anew."""
+    """Continue the interrupted sweep of holds by one step. Where it fails, the next repair begins anew."""
     sweep = _sweeps.pop(repair.registry, None) or hold_sweep.HoldSweep(repair.registry)
     plan = sweep.plan(repair.tx, repair.now_us, holds.STEP)
     if plan is not None:
