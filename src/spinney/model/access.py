@@ -47,11 +47,11 @@ class AccessScope:
 
     @property
     def everywhere(self) -> bool:
-        """Return whether it includes all jobs."""
+        """Return whether the scope includes all jobs."""
         return self.collections is None and self.queues is None
 
     def holds(self, collection: str | None, queue: str) -> bool:
-        """Return whether it includes a job of this collection in this queue. A job without a collection is
+        """Return whether the scope includes a job of this collection in this queue. A job without a collection is
         outside of every limit of collections."""
         return (self.collections is None or collection in self.collections) and (
             self.queues is None or queue in self.queues
@@ -101,7 +101,7 @@ class Rights:
                 )
 
     def permits(self, role: Role) -> bool:
-        """Return whether this role is included; limits are not considered."""
+        """Return whether the rights include this role; limits are not considered."""
         return self.role.rank >= role.rank
 
     @property
@@ -120,15 +120,15 @@ class Rights:
         }
 
     def names_share(self, share: str) -> bool:
-        """Return whether this share may be named."""
+        """Return whether the rights allow this share to be named."""
         return _fits(self.shares, share)
 
     def names_lock(self, lock: str) -> bool:
-        """Return whether this lock (or all of a family ``x:*``) may be freed or given a capacity."""
+        """Return whether the rights allow this lock (or all of a family ``x:*``) to be freed or given a capacity."""
         return _fits(self.locks, lock)
 
     def gives_priority(self, priority: int) -> bool:
-        """Return whether this priority may be given."""
+        """Return whether the rights allow this priority to be given."""
         return self.priorities is None or self.priorities[0] <= priority <= self.priorities[1]
 
     def claims(self, type_: str) -> bool:

@@ -351,7 +351,7 @@ class NodeInfo:
 
     @property
     def claims(self) -> bool:
-        """Return whether it may get new jobs."""
+        """Return whether the node may get new jobs."""
         return self.state == "active" and not self.drained
 
     @property

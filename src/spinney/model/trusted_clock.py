@@ -30,8 +30,8 @@ class TrustedClock:
 
 
 def observed(before: TrustedClock | None, now_us: int) -> TrustedClock:
-    """Return what is to be kept after a look at a clock that shows ``now_us``. ``before``: what was kept; None: this is
-    the first look, and trusted.
+    """Return the state to be kept after a look at a clock that shows ``now_us``. ``before``: what was kept; None: this
+    is the first look, and trusted.
 
     A clock behind the trusted time is trusted, because it deletes less; it does not move that time back.
     """
@@ -46,8 +46,8 @@ def observed(before: TrustedClock | None, now_us: int) -> TrustedClock:
 
 
 def confirmed(before: TrustedClock | None, now_us: int) -> TrustedClock:
-    """Return what is to be kept after a person has vouched for a clock that shows ``now_us``: it is trusted however far
-    it is ahead.
+    """Return the state to be kept after a person has vouched for a clock that shows ``now_us``: it is trusted however
+    far it is ahead.
 
     A clock behind the trusted time does not move that time back either: were it slow, the leader, whose clock is right,
     would count as having jumped. Where the trusted time itself is wrong, it stops nothing; clocks up to an hour ahead

@@ -441,7 +441,7 @@ def _check_submit_limits(where: str, limits: object) -> None:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether it is a finite number (that a float can hold)."""
+    """Return whether a value is a finite number that a float can hold."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
@@ -449,7 +449,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether it is text that UTF-8, and so the store, can encode."""
+    """Return whether a value is text that UTF-8, and so the store, can encode."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

@@ -200,7 +200,8 @@ class Supervisor:
         return 1 if self._hurry.is_set() else 0
 
     def _span_sender(self) -> "SpanSender | None":
-        """Return what sends spans, where a collector is set. Raises UsageError when its packages are missing."""
+        """Return the sender of spans, where a collector is set; else None. Raises UsageError when its packages are
+        missing."""
         if self._settings.otlp is None:
             return None
         from spinney.tracing import otlp  # 15 MB of memory, which other nodes do not need

@@ -83,7 +83,8 @@ def coming(schedule: Schedule, count: int) -> list[int]:
 
 
 def passed(schedule: Schedule, first_us: int, now_us: int) -> DueTimes:
-    """Return what is due when all times from ``first_us`` to now are to be skipped."""
+    """Return the due times of a schedule whose times from ``first_us`` to now are all to be skipped: none, the range
+    that is skipped, and the next time."""
     newest_us = _newest(schedule, first_us, now_us)
     return DueTimes([], (first_us, newest_us), next_us(schedule, newest_us))
 

@@ -64,7 +64,7 @@ class Token:
         return self.owner if self.owner is not None else f"{TOKEN_NAME}{self.name}"
 
     def good(self, now_us: int) -> bool:
-        """Return whether it is neither revoked nor expired; its owner is not considered."""
+        """Return whether the token is neither revoked nor expired; its owner is not considered."""
         return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
 
 

@@ -208,7 +208,7 @@ class Upload:
 
     @property
     def is_done(self) -> bool:
-        """Return whether it has its job, or was rejected."""
+        """Return whether the upload has its job, or was rejected."""
         return self.job_id is not None or self.reason is not None
 
     @property
@@ -217,9 +217,8 @@ class Upload:
         return f"upload:{self.id}"
 
     def is_of_same_file(self, other: "Upload") -> bool:
-        """Return whether it goes on with the other: the same user uploads the same file to the same inbox.
-        The file is the same by name, size and what its uploader says of it, since not all its bytes are here
-        yet."""
+        """Return whether this upload continues the other one: the same user uploads the same file to the same inbox.
+        The file is the same by name, size and what its uploader says of it, since not all its bytes are here yet."""
         return all(
             getattr(self, field) == getattr(other, field)
             for field in ("inbox", "name", "size", "by", "announced", "modified")

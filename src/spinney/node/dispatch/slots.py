@@ -59,18 +59,18 @@ class Slot:
 
     @property
     def empty(self) -> bool:
-        """Return whether it has neither leases nor a worker."""
+        """Return whether the slot has neither leases nor a worker."""
         return self.held == 0 and self.worker is None
 
     def put(self, lane: Lane, now: float) -> None:
-        """Note that it gets jobs of this lane."""
+        """Note that the slot gets jobs of this lane."""
         if not self.held:
             self.moved_at = now  # a backlog does not change how long the running attempt has been running
         if not lane.ahead:
             self.closed = True
 
     def emptied(self) -> None:
-        """Note that its last lease has ended."""
+        """Note that the last lease of the slot has ended."""
         self.held, self.expected_us, self.closed = 0, 0.0, False
 
 
@@ -110,7 +110,7 @@ class PoolWorker:
 
     @property
     def usable(self) -> bool:
-        """Return whether it is ready and gets more jobs."""
+        """Return whether the worker is ready and gets more jobs."""
         return self.child.ready and not self.retiring
 
     def note_output_pending(self, fence: int) -> None:
@@ -138,12 +138,12 @@ class PoolWorker:
         self.idle_since = now
 
     def retire(self) -> None:
-        """Let it finish its running attempts; it hands back the rest and exits. Idempotent."""
+        """Let the worker finish its running attempts; it hands back the rest and exits. Idempotent."""
         if not self.retiring:
             self.retiring, self.retired_at = True, time.monotonic()
             self.child.end()
 
     def has_lingered(self, limit_s: float, now: float) -> bool:
-        """Return whether it has nothing left to do, was told to end, and still runs after so many seconds."""
+        """Return whether the worker has nothing left to do, was told to end, and still runs after so many seconds."""
         idle = self.child.alive and not (self.held or self.forced)
         return idle and self.retired_at is not None and now - max(self.retired_at, self.idle_since) > limit_s

@@ -61,7 +61,7 @@ class LocalHost:
         )
 
     def local(self, node: NodeInfo) -> bool:
-        """Return whether that node runs, or ran, under this very kernel."""
+        """Return whether that node runs, or ran, under the kernel of this process."""
         return node.host == self.host and node.boot_id == self.boot_id
 
     def proven_gone(self, node: NodeInfo) -> bool:

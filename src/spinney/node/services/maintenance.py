@@ -84,7 +84,7 @@ class Maintenance:
         self._woken.set()
 
     def due(self, wake_us: int) -> None:
-        """Note that something becomes due at that time (µs since 1970)."""
+        """Set an alarm for a round at that time (microseconds since 1970 UTC), when something becomes due."""
         if wake_us <= self._rung_us or (self._alarm is not None and self._alarm_us <= wake_us):
             return  # this alarm has rung already, or an earlier one is set
         if self._alarm is not None:

@@ -99,7 +99,7 @@ class ProcessState:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything may have been changed."""
+        """Return whether user code may have changed any of the recorded state."""
         return self.calls.noted or os.environ is not self.environ
 
     def leaks_files(self) -> bool:

@@ -56,7 +56,7 @@ def _daemons() -> set[int | None]:
 
 
 def _is_idle(frame: FrameType) -> bool:
-    """Return whether it is the frame of a pool's thread that neither has work nor is about to take some."""
+    """Return whether a frame is that of a pool's thread that neither has work nor is about to take some."""
     if frame.f_code is not _POOLED:
         return False
     names = frame.f_locals

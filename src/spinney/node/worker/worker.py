@@ -195,7 +195,7 @@ def _prepare_concurrent(
 
 
 def _tools(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "AttemptTools":
-    """Return what the worker needs for its attempts. It is imported only here, after the application."""
+    """Return the objects that the worker needs for its attempts. It is imported only here, after the application."""
     from spinney.node.worker.attempt_tools import AttemptTools
     from spinney.node.worker.failure_frames import FailureFrames
     from spinney.node.worker.stage_runners import StageRunners

@@ -34,11 +34,12 @@ class Backlog:
         return self._last_recall[1] if self._last_recall == before else 0
 
     def take(self, fences: Iterable[int]) -> None:
-        """Note that these are taken back, so that the worker's own messages about them are ignored."""
+        """Note that the attempts with these fences are taken back, so that the worker's own messages about them are
+        ignored."""
         self._taken.update(fences)
 
     def not_taken(self, fences: Sequence[int]) -> list[int]:
-        """Return those of the worker's handed back attempts that were not taken back before."""
+        """Return the fences of those attempts that the worker hands back and that were not taken back before."""
         fresh = [fence for fence in fences if fence not in self._taken]
         self._taken.difference_update(fences)
         return fresh

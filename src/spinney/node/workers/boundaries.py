@@ -132,7 +132,7 @@ def _waiting(fd: int) -> int:
 
 
 def _write(fd: int, text: bytes) -> None:
-    """Write it in one piece, although a descendant may have made the shared pipe non-blocking."""
+    """Write a mark in one piece, although a descendant may have made the shared pipe non-blocking."""
     while True:
         try:
             os.write(fd, text)

@@ -229,7 +229,7 @@ class Child:
             self._signal(STACK_SIGNAL)
 
     def end(self) -> None:
-        """Ask it to finish running attempts, hand back the rest and exit."""
+        """Ask the worker to finish running attempts, hand back the rest and exit."""
         self.recall()
         self._worker_socket.send({"end": True})
 
