@@ -31,7 +31,7 @@ class LaneHeads:
         self.alone: dict[int, tuple[int, Candidate]] = {}
         """Lanes with a single row, with its priority: an idle node that claims one job spares the other queries."""
         self.emptied: set[int] = set()
-        """Those of them whose row was taken, by the claim."""
+        """The lanes in ``alone`` whose row the claim has taken."""
 
     def note_taken(self, lane: Lane) -> None:
         """Note that the claim took the first rows of a lane: one with a single row is empty now."""
@@ -64,8 +64,8 @@ class LaneHeads:
         return heads
 
     def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """Return the same for PostgreSQL, from the low mark of each lane on; now and then the first rows become the
-        marks."""
+        """Do what ``of`` does on PostgreSQL, from the low watermark of each lane on; now and then the first rows become
+        the watermarks."""
         starts = [
             (x.id, *self._registry.watermarks.start(x.id, above)) for x in lanes if x.id not in self.emptied
         ]

@@ -64,7 +64,8 @@ def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
 
 
 def watches(registry: Registry, type_: str, stage: str) -> bool:
-    """Return whether it matters to a streak when an attempt of this stage passes."""
+    """Return whether attempts of this stage that pass have to be reported to ``passed``: the stage has a streak, or its
+    type a circuit breaker."""
     return (type_, stage) in registry.streaks or _watched(registry, type_, stage)
 
 

@@ -340,7 +340,7 @@ def _ends(plans: Sequence[Plan], first_id: int) -> dict[tuple[str, str, str], tu
 
 
 def _is_plain_root(registry: Registry, p: Plan) -> bool:
-    """Return whether it is for plain roots without data, and there are no wide holds."""
+    """Return whether a submission is for plain roots without data, and there are no wide holds."""
     return p.parent is None and p.plain and not p.submission.data and not registry.holds.wide
 
 

@@ -51,7 +51,7 @@ _COLUMNS = ", ".join(f"jobs.{column}" for column in PlacedJob._fields if column 
 
 
 def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:
-    """Return what moving these jobs needs to know of them; ids without a job are left out."""
+    """Return the columns of these jobs that moving them depends on; ids without a job are left out."""
     sql = f"select {_COLUMNS}, {registry.homes.sql} from json_each(?) j join jobs on jobs.id = j.value"
     return [PlacedJob._make(row) for row in tx.all(sql, (list_text(ids),))]
 

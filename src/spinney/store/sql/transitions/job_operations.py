@@ -296,7 +296,8 @@ class Operation:
         return row
 
     def _remove_from_ready(self, row: Row, leased: bool) -> bool:
-        """Remove it from ``ready``; return whether it was there (a job of a long submission may not be placed yet)."""
+        """Remove the job from ``ready``; return whether it was there (a job of a long submission may not be placed
+        yet)."""
         if leased or row.state is not State.PENDING:
             return False
         return self.cascade.leave_ready(row)

@@ -50,7 +50,8 @@ class LockState(NamedTuple):
     """The amount that the job has already; None: it has no row."""
 
     def left(self, amount: int) -> int:
-        """Return the rest after this amount; it is negative where a capacity was lowered."""
+        """Return how much of the capacity is left when the job has this amount; negative where a capacity was
+        lowered."""
         return self.capacity - self.used - amount
 
 

@@ -14,7 +14,7 @@ _TRUSTED, _JUMPED = "clock_trusted", "clock_jumped"
 
 
 def read(tx: Tx) -> TrustedClock | None:
-    """Return what is kept; None: no clock has been observed yet."""
+    """Return the stored state of the trusted clock; None: no clock has been observed yet."""
     times = dict(tx.all(f"select name, value from counters where name in ('{_TRUSTED}', '{_JUMPED}')"))
     if _TRUSTED not in times:
         return None
@@ -22,7 +22,7 @@ def read(tx: Tx) -> TrustedClock | None:
 
 
 def write(tx: Tx, clock: TrustedClock) -> None:
-    """Keep this from now on."""
+    """Store the state of the trusted clock, in place of the previous one."""
     upsert(tx, "counters", "name", {"name": _TRUSTED, "value": clock.trusted_us})
     upsert(tx, "counters", "name", {"name": _JUMPED, "value": clock.jumped_us or 0})
 
