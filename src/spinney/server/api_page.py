@@ -120,5 +120,5 @@ def _route(method: str, path: str, operation: Mapping[str, Any]) -> Route:
 
 
 def _refused(code: str) -> bool:
-    """Return whether this status is that of a refusal."""
+    """Return whether this HTTP status is that of a refusal."""
     return code.isdigit() and int(code) >= _REFUSED_FROM

@@ -99,8 +99,8 @@ def make(parts: Parts) -> FastAPI:
 
 
 def _lifespan(stores: StorePool) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return what starts and stops all that lives beside requests, with the store pool around it: the pool is
-    opened first and closed last, since the others call it until they end."""
+    """Return the lifespan handler that starts and stops all background tasks, with the store pool around them: the pool
+    is opened first and closed last, since the others call it until they end."""
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:

@@ -25,7 +25,7 @@ def of_attempt(parent: str, fence: int) -> str:
 
 
 def of_record(parent: str, fence: int) -> str:
-    """Return that of the span in which an attempt's record was written, below the attempt's own span."""
+    """Return the ``traceparent`` of the span in which an attempt's record was written, below the attempt's own span."""
     return _below(parent, f"record {fence}")
 
 

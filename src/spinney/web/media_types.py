@@ -15,7 +15,7 @@ _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 
 
 def preferred(request: Request, offered: Sequence[str]) -> str:
-    """Return that of the offered media types that the client of the request prefers.
+    """Return which of the offered media types the client of the request prefers.
 
     The most specific range that matches a type gives its quality. If several are equal, the type counts that is named
     more specifically, then the one named first, then the one offered first; so ``text/csv, */*`` prefers CSV. Where the

@@ -308,7 +308,7 @@ def _headers(status: int, error: Exception) -> dict[str, str]:
 
 
 def _next(detail: str) -> str | None:
-    """Return what follows the last semicolon: there, messages of Spinney say what to do next."""
+    """Return the part of a message after the last semicolon: there, messages of Spinney say what to do next."""
     _, cut, hint = detail.rpartition("; ")
     return hint if cut else None
 

@@ -179,7 +179,7 @@ class Feed(BackgroundLoop):
         return self._watched[key]
 
     def _id_prefix(self, context: RequestContext) -> str:
-        """Return what the ids of this caller's events begin with: the start of the server, and a digest of what decides
+        """Return the prefix of the ids of this caller's events: the start of the server, and a digest of the key of
         what the caller sees."""
         return f"{self.epoch}-{sha256(repr(_viewer(context)).encode()).hexdigest()[:12]}"
 
@@ -269,7 +269,7 @@ class Feed(BackgroundLoop):
 
 
 def _viewer(context: RequestContext) -> tuple[str, Rights]:
-    """Return what decides what a caller sees. Whoever has the same rights and, where these are limited, the same name
-    sees the same: the name, because submitters see their own jobs."""
+    """Return the key of what a caller sees. Callers with the same rights and, where these are limited, the same name
+    see the same: the name counts, because submitters see their own jobs."""
     rights = context.principal.rights
     return "" if rights.everywhere else context.principal.name, rights

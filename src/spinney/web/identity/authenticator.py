@@ -69,7 +69,7 @@ class StoreAuthenticator:
         return await self._principal(request, used=False)
 
     def forget(self) -> None:
-        """Drop what is remembered of tokens, sessions and users, because this server has just changed some of them."""
+        """Drop the cached tokens, sessions and users, because this server has just changed some of them."""
         self._identities.forget()
         self._users.forget()
 
@@ -97,8 +97,8 @@ class StoreAuthenticator:
         return self._cookies
 
     async def sign_in(self, call: Callable[[SignIn], T]) -> T:
-        """Return what ``call`` returns. It runs in a thread with a store, in nobody's name, because the caller is not
-        known yet."""
+        """Return the result of ``call``, which runs in a thread with a store, in nobody's name, because the caller is
+        not known yet."""
         return await self._stores.run(
             lambda store: call(SignIn(store=store, clock=now_us, wake_nodes=lambda: None, by=NOBODY))
         )

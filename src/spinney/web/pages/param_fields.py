@@ -140,7 +140,7 @@ def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], requir
 
 
 def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return what a property may be apart from null, with references followed, and whether it may be null."""
+    """Return the schema of a property without null, with references followed, and whether the property may be null."""
     nullable = False
     for _ in range(_REFS_MAX):
         if "$ref" in prop:
