@@ -129,7 +129,7 @@ def _explained(error: Exception) -> int:
 
 
 def _written(code: int) -> int:
-    """Write what is only buffered: where that fails while the interpreter ends, it becomes a traceback."""
+    """Flush the buffered output now: an error while the interpreter ends would become a traceback."""
     try:
         sys.stdout.flush()
     except OSError:

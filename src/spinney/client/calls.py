@@ -37,7 +37,8 @@ class Call(Generic[T]):
 
     @property
     def repeatable(self) -> bool:
-        """Return whether it may be sent again when its answer was lost: it only reads, or has an idempotency key."""
+        """Return whether the call may be sent again when its answer was lost: it only reads, or has an idempotency
+        key."""
         return self.method == "GET" or IDEMPOTENCY in self.headers
 
 

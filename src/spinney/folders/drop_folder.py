@@ -62,11 +62,12 @@ class DropFolder:
         return sorted(path.name for path in self.path.iterdir() if not _is_passed_over(path.name))
 
     def is_ready(self, name: str) -> bool:
-        """Return whether its dropper says that it is whole."""
+        """Return whether a file beside the drop says that the drop is complete."""
         return os.path.lexists(self.path / (name + READY))
 
     def look(self, name: str) -> Drop | None:
-        """Return what lies there, without reading it; None: it is gone, or changes at this moment."""
+        """Return what lies under a name in the folder, without reading it; None: it is gone, or changes at this
+        moment."""
         try:
             return look_at(self.path / name, name)
         except FileNotFoundError:
@@ -170,8 +171,8 @@ class DropFolder:
         return True
 
     def _has_claim(self, arrival: Arrival) -> bool:
-        """Return whether it was claimed before. Something else may have been planted under that name, which is set
-        aside."""
+        """Return whether the arrival was claimed before. Something else may have been planted under its name, which is
+        set aside."""
         claimed = self._claimed(arrival)
         if not os.path.lexists(claimed):
             return False
@@ -272,7 +273,7 @@ class DropFolder:
 
 
 def _is_of(arrival: Arrival, drop: Drop) -> bool:
-    """Return whether this is what arrived, as far as it can be told without reading it, and may be taken."""
+    """Return whether the entry is the file that arrived, as far as can be told without reading it, and may be taken."""
     return drop.fault is None and (drop.kind, drop.identity) == (arrival.kind, arrival.identity)
 
 

@@ -112,12 +112,12 @@ _OTHERS = {
 
 
 def _kind(mode: int) -> Kind:
-    """Return what a mode of ``stat`` is of; links, pipes and the like are ``OTHER``."""
+    """Return the kind of entry that a mode of ``stat`` describes; links, pipes and the like are ``OTHER``."""
     return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
 
 
 def _other(mode: int) -> str:
-    """Return what a mode of ``stat`` is of that is neither a file nor a folder."""
+    """Return in words the kind of entry that a mode of ``stat`` describes, which is neither a file nor a folder."""
     return f"{_OTHERS.get(stat.S_IFMT(mode), 'no file')}, and no file or folder"
 
 

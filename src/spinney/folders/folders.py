@@ -319,7 +319,7 @@ def _make_below(root: Path, folder: Path) -> None:
 
 
 def _is_directory(place: Path) -> bool:
-    """Return whether this is a directory itself; a link to one would lead out of the root."""
+    """Return whether the path is a directory itself; a link to one would lead out of the root."""
     try:
         return stat.S_ISDIR(place.lstat().st_mode)
     except FileNotFoundError:

@@ -150,5 +150,5 @@ class ViewTree:
 
 
 def _is_number(name: str) -> bool:
-    """Return whether it may be the id of a job; others, such as a person's time stamp, are not ours."""
+    """Return whether a name may be the id of a job; others, such as a person's time stamp, are not ours."""
     return name.isascii() and name.isdecimal() and int(name) <= JOB_ID_MAX

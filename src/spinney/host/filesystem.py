@@ -64,8 +64,8 @@ def is_worth_it(device: int) -> bool:
 
 
 def is_own(device: int) -> bool:
-    """Return whether this is a file system on a local disk, whose time stamps and syncs are those of the local
-    kernel."""
+    """Return whether the device with this number has a file system on a local disk, whose time stamps and syncs are
+    those of the local kernel."""
     return _kind(device) in _KINDS
 
 

@@ -124,7 +124,7 @@ def to_json(submission: Submission) -> dict[str, Any]:
 
 
 def _is_unset(value: Any) -> bool:
-    """Return whether it is None, False or empty; a priority of 0 is set."""
+    """Return whether an option is not set: its value is None, False or empty. A priority of 0 is set."""
     return value is None or value is False or value in ((), {})
 
 

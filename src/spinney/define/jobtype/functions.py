@@ -44,14 +44,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def _is_function(function: object) -> bool:
-    """Return whether it is a function, a method or a decorated one; classes and callable objects are not."""
+    """Return whether an object is a function, a method or a decorated one of these; classes and callable objects are
+    not."""
     if isinstance(function, type | functools.partial):
         return False
     return inspect.isroutine(function) or (hasattr(function, "__wrapped__") and hasattr(function, "__name__"))
 
 
 def _lacks_its_object(function: Callable[..., Any]) -> bool:
-    """Return whether it is defined in the body of a class, and its first parameter is the object or the class."""
+    """Return whether a function is defined in the body of a class, and its first parameter is the object or the
+    class."""
     place = getattr(function, "__qualname__", "").rpartition(".")[0]
     if not inspect.isfunction(function) or not place or place.endswith("<locals>"):
         return False

@@ -38,8 +38,9 @@ def _plain(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Return whether it is an array or a number of numpy, or of a library with the same attributes, and no longer than
-    JSON text may be here. Times of numpy are none: as numbers they would count nanoseconds, and NaT would be null."""
+    """Return whether a value is an array or a number of numpy, or of a library with the same attributes, and no longer
+    than JSON text may be here. Times of numpy do not count: as numbers they would be nanoseconds, and NaT would be
+    null."""
     size = getattr(value, "size", None)
     if not (isinstance(size, int) and size <= _ARRAY_ITEMS and hasattr(value, "tolist")):
         return False
