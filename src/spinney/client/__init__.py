@@ -13,6 +13,7 @@
             ...
 
 ``clients``        ``Client`` and ``AsyncClient``, which send calls and read streams
+``http_messages``  the requests of both clients, and what they make of answers
 ``calls``          a call as a value: the request, and how its answer is decoded
 ``verbs``          the methods of both clients for what is not a command: files, output, the caller
 ``streaming``      answers that come line by line: of a command that tells how far it is, and server-sent events
