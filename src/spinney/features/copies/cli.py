@@ -92,7 +92,7 @@ def _folders(source: str, target: str) -> str:
 
 
 def _toml_string(text: str) -> str:
-    """Return a text as a TOML string with unprintable characters escaped, so that a terminal's copy is exact."""
+    """Return a text as a string of TOML. What is not printable is escaped, so that it can be copied from a terminal."""
     escaped = (
         c if c.isprintable() else f"\\U{ord(c):08x}" for c in text.replace("\\", r"\\").replace('"', r"\"")
     )
