@@ -253,6 +253,16 @@ def test_nothing_that_fits_is_no_error(bare: Shell, made: Everything) -> None:
     assert bare.ok("retry", "--type", "patient") == "no job fits; nothing was done\n"
 
 
+def test_cancel_says_whether_something_has_to_end_first(bare: Shell, made: Everything) -> None:
+    later = "is cancelled, or will be when what runs has ended, unless that completes it"
+
+    held, running = (f"job {made[name]} " for name in ("held", "running"))
+    assert bare.ok("cancel", str(made["held"])) == f"{held}is cancelled\n"
+    assert bare.ok("cancel", str(made["running"])) == f"{running}{later}\n"
+    (first,) = bare.ok("cancel", str(made["serial root"]), "--tree").splitlines()
+    assert first.startswith(f"job {made['serial root']} {later}; the same goes for ")
+
+
 def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Everything) -> None:
     bare.ok("hold", "--queue", "default", "--each", "--state", "pending", "--reason", "look")
 

@@ -252,7 +252,7 @@ def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -
 def test_cancel_says_what_it_did(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
 
-    assert "job 1 is cancelled" in shell.ok("cancel", "1", "--by", "ann")
+    assert shell.ok("cancel", "1", "--by", "ann") == "job 1 is cancelled\n"
     shown = shell.ok("show", "1")
     assert "cancelled" in shown
     assert "retry, rerun, delete" in shown

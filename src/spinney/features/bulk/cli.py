@@ -18,6 +18,7 @@ import typer
 
 from spinney.model.errors import Refused, UsageError
 from spinney.model.operators.bulk_orders import Verb
+from spinney.model.states import LEASED
 from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
 from spinney.model.values.times import from_us
@@ -74,9 +75,7 @@ class VerbWording:
 _WORDINGS = {
     Verb.RETRY: VerbWording("retry", "retried", "goes on"),
     Verb.RERUN: VerbWording("rerun", "run again", "runs again"),
-    Verb.CANCEL: VerbWording(
-        "cancel", "cancelled", "is cancelled, or will be when what runs has ended, unless that completes it"
-    ),
+    Verb.CANCEL: VerbWording("cancel", "cancelled", "is cancelled"),
     Verb.HOLD: VerbWording("hold", "held", "is held, or will be when its stage has ended"),
     Verb.RELEASE: VerbWording("release", "released", "is released"),
     Verb.DELETE: VerbWording("delete", "deleted", "is deleted"),
@@ -241,7 +240,17 @@ def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -
     with_ = f"; the same goes for {_listed(others)}" if others else ""
     wait = "waits" if len(step.waiting) == 1 else "wait"
     waits = f"; {_listed(step.waiting)} {wait} for it again" if step.waiting else ""
-    typer.echo(f"job {job} {_WORDINGS[command.verb].one}{_whereto(command)}{with_}{waits}")
+    runs = ", or will be when what runs has ended, unless that completes it"
+    end = runs if command.verb is Verb.CANCEL and _runs(performer, job) else _whereto(command)
+    typer.echo(f"job {job} {_WORDINGS[command.verb].one}{end}{with_}{waits}")
+
+
+def _runs(performer: "Performs", job: int) -> bool:
+    """Return whether a node has the job, or one below it."""
+    from spinney.commands.job_queries import ListJobs, ShowJob
+
+    leased = ListJobs(below=job, state=[*LEASED], limit=1)
+    return performer.do(ShowJob(job=job)).state in LEASED or bool(performer.do(leased).items)
 
 
 def _listed(ids: Sequence[int]) -> str:
