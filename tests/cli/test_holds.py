@@ -62,6 +62,18 @@ def test_a_hold_is_laid_listed_and_released(shell: Shell, words: list[str], on: 
     assert shown_job(shell, "1")["job"]["state"] == "pending"
 
 
+def test_holds_as_a_whole_are_documents_for_programs(shell: Shell) -> None:
+    laid = [
+        json.loads(shell.ok("hold", *words, "--reason", "disk swap", "--json"))
+        for words in (["--queue", "default"], ["--all"])
+    ]
+
+    assert [hold["id"] for hold in laid] == [1, 2]
+    assert laid == shell.listed("holds")
+    assert [hold["id"] for hold in shell.listed("release", "--hold", "2", "--hold", "1")] == [2, 1]
+    assert shell.listed("holds") == []
+
+
 def test_a_held_job_shows_why_and_all_that_cover_it(shell: Shell) -> None:
     submit(shell)
     shell.ok("hold", "--type", "double", "--reason", "disk swap", "--by", "ann")

@@ -81,18 +81,15 @@ class ScopeOptions(VerbOptions):
         )
         return [(scope, str(name)) for scope, name in named if name is not None]
 
-    def selects_jobs(self, jobs: Sequence[int] | None, holds: Sequence[int] | None = None) -> bool:
+    def selects_jobs(self, holds: Sequence[int] | None = None) -> bool:
         """Return whether single jobs are meant, and not all that a scope covers.
 
-        ``holds``: the values of ``--hold``. Raises UsageError for holds as a whole together with a filter, and for
-        ``--json`` without single jobs.
+        ``holds``: the values of ``--hold``. Raises UsageError for holds as a whole together with a filter.
         """
         no_scope = replace(self, queue=None, type=None, collection=None, submitter=None)
         has_filter = no_scope.has_any or self.each
         if has_filter and (holds or self.all_ or self.tree is not None):
             raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
-        if self.json and not self.dry_run and not has_filter and not jobs:
-            raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
         return has_filter
 
 
@@ -130,7 +127,7 @@ def hold(
     options: HoldOptions,
 ) -> None:
     """Hold jobs until they are released. Running jobs finish their stage; jobs submitted later are held, too."""
-    single_jobs = options.selects_jobs(jobs)
+    single_jobs = options.selects_jobs()
     if not single_jobs and len(options.scopes) + bool(jobs) != 1:
         raise UsageError(
             "name what to hold with exactly one of --queue, --type, --collection, --submitter, --tree, --all, or "
@@ -149,7 +146,7 @@ def hold(
             _print_preview(preview, f"by a hold on {scope_text(kind, name)}", "be held", json=options.json)
         else:
             new_hold = performer.do(LayHold(scope=kind, name=name, reason=options.reason, until=until_us))
-            typer.echo(_placed_text(performer, new_hold))
+            display.print_result(new_hold, _placed_text(performer, new_hold), json=options.json)
 
 
 @command(app, ListHolds, "holds")
@@ -190,7 +187,7 @@ def release(
     options: ReleaseOptions,
 ) -> None:
     """Release held jobs: single ones, or all that a hold covers. A job stays held while another hold covers it."""
-    single_jobs = options.selects_jobs(jobs, hold)
+    single_jobs = options.selects_jobs(hold)
     if not single_jobs and bool(jobs) + bool(hold) + bool(options.scopes) > 1:
         raise UsageError(
             "name either jobs, or holds with --hold ID, or a scope such as --queue NAME, not several of these"
@@ -208,7 +205,7 @@ def release(
         if options.dry_run:
             _preview_release(performer, ids, json=options.json)
             return
-        lift = partial(_lift_hold, performer, options.reason)
+        lift = partial(_lift_hold, performer, options.reason, options.json)
         if hold:
             for_each(hold, lift)
         else:
@@ -225,9 +222,13 @@ def _preview_release(performer: Performs, holds: Sequence[int], *, json: bool) -
     _print_preview(preview, cause, "continue", json=json)
 
 
-def _lift_hold(performer: Performs, reason: str | None, number: int) -> None:
+def _lift_hold(performer: Performs, reason: str | None, json: bool, number: int) -> None:
+    """Release a hold, and print a sentence about it, or with ``json`` the hold as a line."""
     hold = performer.do(LiftHold(hold=number, reason=reason))
-    typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
+    if json:
+        display.print_json_lines([hold])
+    else:
+        typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
 def _print_preview(preview: HoldPreview, cause: str, would: str, *, json: bool) -> None:
