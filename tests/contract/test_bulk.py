@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import DEFAULT_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
@@ -283,6 +284,25 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     assert all(site.job(j).type == type_ for j, (type_, _) in preview.items())
 
 
+def test_a_retry_of_a_tree_that_was_cancelled_opens_all_of_it_and_its_preview_knows(site: Site) -> None:
+    site.knows(*TYPES)
+    top = site.run(site.submit_one("parent"))
+    (middle,) = site.spawn(top, "parent")
+    site.pass_(top)
+    leaves = site.spawn(lease := site.run(middle), n=2)
+    site.pass_(lease)
+    site.cancel(top.job_id, tree=True)
+    order = Order(verb=Verb.RETRY)
+
+    preview = site.store.bulk.preview(order, [top.job_id])
+    changed = job_verbs.carry_out(site.store, order, top.job_id, by="ann", now_us=site.now)
+
+    assert changed.ids == [top.job_id, middle, *leaves]
+    ran = site.drain()
+    assert ran == [(job, "work") for job in leaves] + [(middle, "merge"), (top.job_id, "merge")]
+    assert sorted((job, stage) for job, (_, stages) in preview.items() for stage in stages) == sorted(ran)
+
+
 @pytest.mark.parametrize(
     ("verb", "stage"), [(Verb.RERUN, "publish"), (Verb.RERUN, "expand"), (Verb.RETRY, None)]
 )
@@ -298,10 +318,10 @@ def test_a_preview_knows_what_a_finish_left_out(site: Site, verb: Verb, stage: s
     order, before = Order(verb=verb, stage=stage), len(site.store.attempts(job))
 
     preview = site.store.bulk.preview(order, [job])
-    site.store.bulk.apply(order, [job], ANN, now_us=site.now)
+    job_verbs.carry_out(site.store, order, job, by="ann", now_us=site.now)
     site.drain()
 
-    assert [list(stages) for _, stages in preview.values()] == [site.stages_run(job)[before:]]
+    assert list(preview[job][1]) == site.stages_run(job)[before:]
 
 
 def test_a_preview_leaves_out_what_would_be_refused(site: Site, made: Everything) -> None:

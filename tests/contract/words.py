@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import job_verbs
+from job_verbs import Changed
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import (
     ClaimRequest,
@@ -27,7 +29,6 @@ from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
 from spinney.model.types import Backoff, LockSpec, QueueSpec, StageSpec, TypeSpec
-from spinney.store.contract import ChangedJobs
 from spinney.store.parts import Store
 
 SECOND_US = 1_000_000
@@ -293,20 +294,22 @@ class Site:
                 return
         raise AssertionError("housekeeping does not end")
 
-    def cancel(self, job_id: int, tree: bool = False) -> ChangedJobs:
-        return self.store.cancel(job_id, tree=tree, by="ann", reason="wrong batch", now_us=self.now)
+    def cancel(self, job_id: int, tree: bool = False) -> Changed:
+        return job_verbs.cancel(
+            self.store, job_id, tree=tree, by="ann", reason="wrong batch", now_us=self.now
+        )
 
-    def retry(self, job_id: int, stage: str | None = None) -> ChangedJobs:
-        return self.store.retry(job_id, stage=stage, by="ann", now_us=self.now)
+    def retry(self, job_id: int, stage: str | None = None) -> Changed:
+        return job_verbs.retry(self.store, job_id, stage=stage, by="ann", now_us=self.now)
 
-    def rerun(self, job_id: int, stage: str | None = None) -> ChangedJobs:
-        return self.store.rerun(job_id, stage=stage, by="ann", now_us=self.now)
+    def rerun(self, job_id: int, stage: str | None = None) -> Changed:
+        return job_verbs.rerun(self.store, job_id, stage=stage, by="ann", now_us=self.now)
 
-    def release(self, job_id: int) -> ChangedJobs:
-        return self.store.release(job_id, by="ann", now_us=self.now)
+    def release(self, job_id: int) -> Changed:
+        return job_verbs.release(self.store, job_id, by="ann", now_us=self.now)
 
     def delete(self, job_id: int) -> set[int]:
-        return set(self.store.delete(job_id, by="ann", now_us=self.now))
+        return set(job_verbs.delete(self.store, job_id, by="ann", now_us=self.now))
 
     def recover(self, node: Node, running: Mapping[int, int] | None = None) -> list[int]:
         node.busy.clear()

@@ -18,6 +18,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.job_operations import REOPENABLE
 
 FailedChildren = Callable[[int], Sequence[int]]
@@ -64,7 +65,20 @@ class Preview:
             return below
         if row.state in (REOPENABLE if self.order.verb is Verb.RETRY else SETTLED - {State.DELETED}):
             self._open(row)
-        return ()
+        return self._cancelled_with(row) if row.id in self.jobs else ()
+
+    def _cancelled_with(self, row: Row) -> Sequence[int]:
+        """Return the children that are retried after a job that was cancelled with them."""
+        if (
+            self.order.verb is not Verb.RETRY
+            or self.order.stage is not None
+            or row.state is not State.CANCELLED
+            or not placement.is_strict(self.registry, row)
+        ):
+            return ()
+        return self.tx.column(
+            "select child_id from children_left where parent_id = ? and bad = 1 order by child_id", (row.id,)
+        )
 
     def _row(self, job_id: int) -> Row | None:
         """Return the row of a job; None when it does not exist, or its submission is still being written."""
@@ -123,6 +137,8 @@ class Preview:
             if self._superseded(child):
                 return None
             child = job_rows.find(self.tx, job_id)
+            if job_id in self.jobs:
+                return None  # it will be open by then
             if not self._regrows(child):
                 return child.state
         return None

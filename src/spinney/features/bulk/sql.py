@@ -19,7 +19,7 @@ from spinney.model.lineage import ancestors
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
-from spinney.model.states import State
+from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import access_paths, filter_queries
@@ -308,7 +308,8 @@ class _Working:
 
     def _retry(self, operation: Operation, job_id: int) -> None:
         """Retry a job. One that failed because of its children is only moved into the queue of the order, if
-        that names one, and its children are to be retried instead."""
+        that names one, and its children are to be retried instead. So are those of one that was cancelled with them,
+        after it: below a cancelled job none is opened."""
         if self.order.stage is None and operation.failed_children(job_id, limit=1):
             if self.order.queue is not None:
                 operation.into(job_id, self.order.queue)
@@ -317,7 +318,11 @@ class _Working:
             return
         self._into_queue(operation, job_id)
         operation.retry(job_id, self.order.stage)
-        self._require_open(operation, job_id)
+        operation.cascade.drain()
+        if self.order.stage is None and operation.failed_children(job_id, limit=1):
+            self._instead.append(job_id)
+        else:
+            self._require_open(operation, job_id)
 
     def _rerun(self, operation: Operation, job_id: int) -> None:
         self._into_queue(operation, job_id)
@@ -350,7 +355,8 @@ class _Working:
                 operation.forget_cancel_request(top.id)
         # Otherwise maintenance continues: the cancel request stays until nothing below is open.
         self._room -= len(operation.ids)
-        operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
+        if top.state not in SETTLED:  # it has its request, and ends with the last one below it
+            operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
 
     def _hold(self, operation: Operation, job_id: int) -> None:
         """Place a hold on a job; one that runs is held when its stage has ended."""

@@ -66,12 +66,14 @@ class StepRun:
         self._store, self._order, self._actor, self._clock = store, order, actor, clock
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
+        self._named = False
         self._opened: set[int] = set()
         """For named jobs: those to which the verb was applied already."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
         """Apply the order to these jobs, whether their states allow it or not, and yield the steps."""
+        self._named = True
         for start in range(0, len(job_ids), PAGE):
             yield from self._sifted(job_ids[start : start + PAGE], None)
         yield from self._once_more(None)
@@ -98,7 +100,7 @@ class StepRun:
         that failed because of them."""
         todo = list(job_ids)
         while todo:
-            if job_filter is None:
+            if self._named:
                 todo = [job_id for job_id in todo if job_id not in self._opened]
             if not todo:
                 return
@@ -106,18 +108,19 @@ class StepRun:
             step = self._store.bulk.apply(
                 self._order, todo[:n], self._actor, job_filter=job_filter, now_us=self._clock()
             )
-            self._remember(step, job_filter)
+            self._remember(step)
             todo = [*step.unfinished, *todo[n:]]
             yield step
             for job_id in step.instead:
-                yield from self._in_place_of(job_id, job_filter)
+                yield from self._in_place_of(job_id)
 
-    def _in_place_of(self, job_id: int, job_filter: Filter | None) -> Iterator[BulkStep]:
-        """Yield the steps that retry the children because of which a job failed; in place of a child that failed
-        because of its own children, those."""
+    def _in_place_of(self, job_id: int) -> Iterator[BulkStep]:
+        """Yield the steps that retry the children because of which a job failed, without those that count no more,
+        because the retry of another lets the stage that spawned them run again; in place of a child that failed because
+        of its own children, those."""
         after = 0
         while children := self._store.bulk.failed_children(job_id, after=after, limit=STEP):
-            yield from self._apply(children, None if job_filter is None else self._mendable)
+            yield from self._apply(children, self._mendable)
             after = children[-1]
 
     def _once_more(self, job_filter: Filter | None) -> Iterator[BulkStep]:
@@ -126,10 +129,10 @@ class StepRun:
         if self._order.verb is Verb.RETRY and self._opened and self._refused:
             yield from self._apply(list(self._refused), job_filter, self._at_once)
 
-    def _remember(self, step: BulkStep, job_filter: Filter | None) -> None:
+    def _remember(self, step: BulkStep) -> None:
         """Note which jobs a step has opened, and which are still refused."""
         # For jobs that a filter finds, it is enough to know that there were any.
-        if job_filter is None or not self._opened:
+        if self._named or not self._opened:
             self._opened.update(step.touched, step.reopened)
         for job_id in (*step.touched, *step.reopened):
             self._refused.pop(job_id, None)
