@@ -150,18 +150,12 @@ def current(database: Database, gids: Iterable[int]) -> dict[int, list[CurrentSt
     """Return the newest results of services, by their number, in the order of the tasks' names. A service
     without results is not a key. ``gids`` are parameters of one query, which databases limit to some tens of
     thousands."""
-    columns = [statuses.c[name] for name in CurrentStatus.__slots__]
-    query = (
-        select(statuses.c.gid, *columns)
-        .where(statuses.c.gid.in_(list(gids)))
-        .order_by(statuses.c.gid, statuses.c.task)
-    )
+    query = select(statuses).where(statuses.c.gid.in_(list(gids))).order_by(statuses.c.gid, statuses.c.task)
     of_services: dict[int, list[CurrentStatus]] = {}
     with database.read() as connection:
-        for gid, *values in connection.execute(query):
-            of_services.setdefault(gid, []).append(
-                CurrentStatus(**dict(zip(CurrentStatus.__slots__, values, strict=True)))
-            )
+        for row in connection.execute(query):
+            values = row._asdict()
+            of_services.setdefault(values.pop("gid"), []).append(CurrentStatus(**values))
     return of_services
 
 
@@ -197,7 +191,7 @@ def changes(
         query = query.where(or_(history.c.before != "", history.c.status != "ok"))
     query = query.order_by(history.c.at_us.desc(), history.c.id.desc()).limit(limit)
     with database.read() as connection:
-        return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
+        return [Change(**row._mapping) for row in connection.execute(query)]
 
 
 def thin(database: Database, before_us: int) -> int:

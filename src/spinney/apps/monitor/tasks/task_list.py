@@ -7,7 +7,6 @@ checks that had begun before may still stand at it.
 Only ``read`` runs tasks. Pages, routes and states of services use ``last_read``, which shows what ``read`` found last
 on this host."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from spinney.apps.monitor.tasks import modules, programs
 from spinney.apps.monitor.tasks.findings import Finding, error
 from spinney.apps.monitor.tasks.modules import Context
 from spinney.errors import BadName
+from spinney.files.durable import place_durably
 from spinney.jobs import names
 
 KEPT_FILE = "tasks.json"
@@ -265,6 +265,5 @@ def _keep(settings: Settings, listed: TaskList) -> None:
     """Write the list. Where that fails, the tasks are identified again next time."""
     with suppress(OSError):
         settings.data.mkdir(parents=True, exist_ok=True)
-        beside = settings.data / f".{KEPT_FILE}.{os.getpid()}.{time.monotonic_ns()}"
-        beside.write_bytes(orjson.dumps(asdict(listed), option=orjson.OPT_INDENT_2))
-        beside.replace(settings.data / KEPT_FILE)
+        document = orjson.dumps(asdict(listed), option=orjson.OPT_INDENT_2)
+        place_durably(settings.data / KEPT_FILE, document)
