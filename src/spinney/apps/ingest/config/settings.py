@@ -27,12 +27,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from spinney import settings_files
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, Minter

@@ -14,14 +14,7 @@ from typing import BinaryIO
 from spinney.apps.ingest.manifests import fields, lines
 from spinney.apps.ingest.manifests.fields import shown
 from spinney.apps.ingest.manifests.file_names import read_rows
-from spinney.apps.ingest.manifests.model import (
-    NOTHING,
-    About,
-    Parsed,
-    PayloadKind,
-    Problems,
-    Row,
-)
+from spinney.apps.ingest.manifests.model import NOTHING, About, Parsed, PayloadKind, Problems, Row
 from spinney.files.paths import NotAdmitted
 
 LINE_MAX_BYTES = 64 * 1024

@@ -52,10 +52,6 @@ class Form(StrEnum):
     JSON = "json"
 
 
-def _batch_states(incomplete: str) -> list[str]:
-    return [state for state in BatchState if state.startswith(incomplete)]
-
-
 class Status(Verb):
     """Show the state of a batch, and how many of its objects are in each state."""
 
@@ -80,7 +76,7 @@ class Batches(Verb, long=True):
     """List batches, the newest first."""
 
     profile: ProfileName = None
-    state: Annotated[BatchState | None, typer.Option(autocompletion=_batch_states)] = Field(
+    state: BatchState | None = Field(
         default=None, description="Only batches in this state.", examples=["failed"]
     )
     submitter: Annotated[Text | None, typer.Option(autocompletion=completion.submitters)] = Field(
