@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 
@@ -12,6 +12,8 @@ from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -23,14 +25,14 @@ def value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
-def validator(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Turn ``check``, which raises NotAdmitted, UsageError or ValueError for invalid text, into a validator of
-    pydantic. The validator returns valid text unchanged."""
+def validator(check: Callable[[T], object]) -> Callable[[T], T]:
+    """Turn ``check``, which raises NotAdmitted, UsageError or ValueError for an invalid value, into a validator of
+    pydantic. The validator returns a valid one unchanged."""
 
-    def rule(text: str) -> str:
+    def rule(value: T) -> T:
         with value_errors():
-            check(text)
-        return text
+            check(value)
+        return value
 
     return rule
 

@@ -24,11 +24,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from spinney import settings_files
-from spinney.apps.ingest.config.settings import (
-    Mailboxes,
-    Name,
-    Settings,
-)
+from spinney.apps.ingest.config.settings import Mailboxes, Name, Settings
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.report import Kind
 from spinney.apps.settings_tables import Table, validator, value_errors
@@ -38,15 +34,14 @@ from spinney.jobs import PRIORITIES, names
 from spinney.safe_http import require_url
 
 
-def _text(text: str) -> str:
+def _require_text(text: str) -> None:
     if text:
         entry_rules.name("text", text)
         names.label("text", text)
-    return text
 
 
 Collection = Annotated[str, AfterValidator(validator(partial(names.name, "collection")))]
-Text = Annotated[str, AfterValidator(validator(_text))]
+Text = Annotated[str, AfterValidator(validator(_require_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
 _CACHE = settings_files.FileCache["Profile"]()
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}\.toml")

@@ -28,12 +28,11 @@ Bid = Annotated[str, Field(pattern=f"^{BID.pattern}$")]
 Jid = Annotated[str, Field(pattern=f"^{JID.pattern}$")]
 
 
-def _submitter(text: str) -> str:
+def _require_submitter(text: str) -> None:
     if not 0 < len(text.encode("utf-8", "surrogatepass")) <= SUBMITTER_MAX_BYTES:
         raise ValueError(
             f"a submitter has 1 to {SUBMITTER_MAX_BYTES} bytes, as the inventory keeps them; shorten it"
         )
-    return text
 
 
 FileName = Annotated[str, AfterValidator(validator(component))]
@@ -58,11 +57,6 @@ def require_notified(addresses: Sequence[str]) -> None:
         mailbox(address)
 
 
-def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
-    require_notified(addresses)
-    return addresses
-
-
 @value_errors()
 def _canonical(value: Digest) -> Digest:
     return digest(value.algorithm, value.value)
@@ -70,9 +64,9 @@ def _canonical(value: Digest) -> Digest:
 
 GivenDigest = Annotated[Digest, AfterValidator(_canonical)]
 """A digest that the depositor has given, in any notation that ``spinney.files.digests`` reads."""
-Notified = Annotated[tuple[str, ...], AfterValidator(_notified)]
+Notified = Annotated[tuple[str, ...], AfterValidator(validator(require_notified))]
 """Mail addresses, each on one line (``spinney.reports.addresses``)."""
-Submitter = Annotated[str, AfterValidator(_submitter)]
+Submitter = Annotated[str, AfterValidator(validator(_require_submitter))]
 Stage = Literal["estimating", "provisioning", "downloading", "processing", "recording", "notify"]
 """The stages of an object, in their order."""
 
