@@ -152,7 +152,7 @@ class _AbandonedFolders:
 
     def __init__(self) -> None:
         self._due_s = 0.0
-        """By the monotonic clock: the time of day may be set back."""
+        """When the next look is due, by the monotonic clock, since the time of day may be set back."""
 
     def remove_when_due(self) -> None:
         """Remove them, unless that was done less than ``_ABANDONED_S`` seconds ago."""

@@ -32,7 +32,7 @@ class Session(NamedTuple):
     """The begin of its last file, or the last hit behind it."""
     files: int
     pulses: int
-    """As counted when each file was read."""
+    """The number of pulses, as counted when each file was read."""
     runs: int
     hits: int
     damaged: int
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
 
     job: int
     at: float
-    """When, in seconds since 1970."""
+    """The time of the batch, in seconds since 1970."""
     session: int
     files: int
     pulses: int

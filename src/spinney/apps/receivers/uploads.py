@@ -38,7 +38,7 @@ ASIDE = "aside.jsonl"
 """What ``BAD_LIST`` is made of, in the folder ``MADE``: a JSON list of path and reason on each line, in the order in
 which files were refused."""
 ARRIVED = "arrived"
-"""In the job's folder: what was copied or fetched from elsewhere."""
+"""The folder in the job's folder for what was copied or fetched from elsewhere."""
 _FETCH_S = 1800  # the time limit of a fetch, in seconds
 Uploader = Annotated[str, Field(pattern=r"^([^@]+@[^@]+)?$", max_length=300)]
 """The address to which a mail goes; an empty text: to none."""

@@ -37,11 +37,11 @@ class VersionOrigin:
     """Where a version of an object comes from, and what its depositor says of it."""
 
     version: int
-    """From 1."""
+    """The number of the version, from 1."""
     batch_id: str
-    """``bid-…``"""
+    """The name of the batch: ``bid-…``."""
     job_id: str
-    """``jid-…``"""
+    """The name of the object's job: ``jid-…``."""
     submitter: str
     who: str | None = None
     what: str | None = None
@@ -111,7 +111,7 @@ class Match(ObjectIdentity):
     head: Version
     """The newest version."""
     file: FileMatch | None
-    """None unless files were searched."""
+    """The file that matches; None unless files were searched."""
     place: str
     """The value for ``after`` to get the next page. Its format is internal."""
 

@@ -241,7 +241,7 @@ _VALUE_RULES: Mapping[str, _ValueRule] = {
     "local_ids": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
     "files": (lambda value: isinstance(value, list), "a list of the files of the object"),
 }
-"""By keys; the values of other keys are texts."""
+"""The rules for values, by key; the values of other keys are texts."""
 
 
 # --- JSON itself --------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ class Judgement:
     """The result of checking a whole manifest."""
 
     kind: PayloadKind | None
-    """None when the header does not name it."""
+    """The kind that the header names; None when it names none."""
     rows: int
     """The number of valid rows, which is the total only when there are no problems."""
     size_bytes: int

@@ -39,9 +39,9 @@ class Phase(StrEnum):
 
     HERE = "here"
     AWAY = "away"
-    """Others, until it comes back."""
+    """Other services work on it, until it comes back."""
     BACK = "back"
-    """This node again, after others."""
+    """This node works on it again, after other services."""
     CANCELLED = "cancelled"
     """Others still; its job here has ended without success, so that it fails when it comes back."""
 

@@ -228,7 +228,7 @@ _SUBMITTED_AS = {
     "title": ("title", "erc_what"),
     "date": ("date", "erc_when"),
 }
-"""By fields of orders: the keys of submissions from which they are read; the first that has a value counts."""
+"""The keys of submissions from which each field of an order is read; the first that has a value counts."""
 
 
 def _reason(error: Exception, keys: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -141,7 +141,8 @@ class Watch:
         self._encounters: dict[str, list[float]] = {
             h: list(encounter) for h, encounter in self._stored.get("hosts", {}).items()
         }
-        """By host: the start of its mark, the tries of the mark at the first encounter, and the time of that."""
+        """The encounters by host: the start of its mark, the tries of the mark at the first encounter, and the time of
+        that."""
         files = self._stored.get("files", {})
         self._files: dict[str, dict[str, int]] = {purpose_: dict(tries) for purpose_, tries in files.items()}
         self.rules: Rules = work.rules

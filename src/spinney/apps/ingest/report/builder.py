@@ -78,7 +78,7 @@ class Report:
     others: tuple[ObjectEnd, ...]
     """Objects that were cancelled, or have not settled yet."""
     changes: Changes | None
-    """None in the first report."""
+    """The differences from the previous report; None in the first report."""
 
     @property
     def is_update(self) -> bool:

@@ -18,7 +18,7 @@ class Kind(StrEnum):
     VERBOSE = "verbose"
     """All objects in the text, up to the maximum length of a mail."""
     SUPPRESSED = "suppressed"
-    """No mail."""
+    """No mail is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class BatchFacts:
     """The data of a batch at the time of its report."""
 
     bid: str
-    """``bid-…``"""
+    """The name of the batch: ``bid-…``."""
     job: int
     """The id of its job."""
     profile: str

@@ -90,9 +90,9 @@ class _Stock:
     """The contents of the files of a put."""
 
     digests: dict[str, str] = field(default_factory=dict)
-    """By path, the digest that addresses its content."""
+    """The digest that addresses the content of each file, by path."""
     added: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By digest, all sums of each content that the object did not have."""
+    """All sums of each content that the object did not have, by digest."""
     added_bytes: int = 0
 
 

@@ -46,7 +46,7 @@ class Fetched:
     redirects: Sequence[int]
     """The status codes of the redirects before it, in their order; empty: there were none."""
     media_type: str
-    """In lower case and without parameters; empty where the service names none."""
+    """The media type in lower case and without parameters; empty where the service names none."""
     body: bytes
     """What was read of it, at most ``body_max`` bytes; empty where it is compressed, which was not
     requested."""

@@ -55,7 +55,7 @@ class Row:
     gid: int | None = None
     """Its number, which clients and tasks of the old server know; None: the row names none."""
     uuid: str = ""
-    """In the standard form, in lower case; empty: the row names none."""
+    """The UUID in the standard form, in lower case; empty: the row names none."""
     version: str = ""
     description: str = ""
     contact: str = ""

@@ -33,7 +33,7 @@ class Burst(NamedTuple):
     signal: float
     noise: float
     slop: float
-    """By how many ms its gaps differ from the tag's, together."""
+    """By how many milliseconds its gaps differ from those of the tag, added up."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class _Port:
     rows: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, _COLUMNS)))
     """Time, offset, signal, noise; by time."""
     used: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
-    """Which belong to a burst."""
+    """Whether each pulse belongs to a burst already."""
     searched: int = 0
     """How many were there when bursts were looked for last."""
     doubtful: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, _COLUMNS)))

@@ -12,7 +12,7 @@ JUMP_S = 60.0
 """A pulse that is later than the latest of its port by more is doubtful. The gaps in a burst are at most 20 s, so that
 no pulse of a burst is taken for one that stands alone."""
 _MOST = 2
-"""So many pulses of a port are doubtful at once, at most."""
+"""The most pulses of a port that are doubtful at once."""
 
 Rows = NDArray[np.float64]
 """Pulses of one port; the first column is the time."""

@@ -52,7 +52,7 @@ class Position(NamedTuple):
     time: float
     """Seconds since 1970."""
     latitude: float
-    """Degrees, as the longitude."""
+    """The latitude in degrees, as the longitude."""
     longitude: float
     altitude: float
 

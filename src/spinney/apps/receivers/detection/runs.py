@@ -19,7 +19,7 @@ class RunRules:
     least: int = 3
     """A run counts from so many bursts on."""
     missed: int = 20
-    """So many bursts in a row may be missing."""
+    """How many bursts in a row may be missing."""
     tolerance_s: float = 0.004
     """By how much a burst may come too early or late; more for each interval since the last one:"""
     drift: float = 0.0005

@@ -26,7 +26,7 @@ class Tag(BaseModel):
     project: str = ""
     """Who deployed the tag."""
     frequency: float = Field(gt=0)
-    """Nominal, in MHz."""
+    """The nominal frequency in MHz."""
     gap1: Milliseconds
     """The times between its first and second pulse, second and third (``gap2``), third and fourth (``gap3``),
     in ms."""
@@ -35,7 +35,7 @@ class Tag(BaseModel):
     interval: float = Field(gt=0, le=3600)
     """Seconds from one burst to the next."""
     tolerance: Milliseconds = 1.5
-    """By how many ms each gap may differ."""
+    """By how many milliseconds each gap may differ."""
     spread: float = Field(default=0.5, gt=0)
     """By how many kHz the pulses of a burst may differ from its first."""
 
