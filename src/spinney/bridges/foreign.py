@@ -66,7 +66,7 @@ class Report:
     entry: str
     claim: str
     job: Job | None
-    """None: the job was deleted here."""
+    """The job; None: it was deleted in Spinney."""
     attempts: Sequence[Attempt]
     """Those that have ended, the oldest first."""
     results: Callable[[], Mapping[str, Any]]

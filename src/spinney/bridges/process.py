@@ -25,7 +25,7 @@ log = logging.getLogger("spinney.bridges")
 PATIENCE_S = 60.0
 """How long a takeover waits for the other process, in seconds."""
 WATCH_S = 3.0
-"""For how many seconds a report of another process is watched for; a bridge at work reports each second."""
+"""How many seconds a report of another process is watched for; a bridge at work reports each second."""
 _LOOK_S = 0.1
 """Seconds between two looks for the node that was started, and for a report of another process."""
 

@@ -11,7 +11,7 @@ from bson import ObjectId
 from spinney.bridges.disbatch.database import Database, Document
 
 INLINE_BYTES = 15 << 20
-"""So much fits into a document beside the rest of it."""
+"""How many bytes of output fit into a document beside the rest of it."""
 CHUNK = 261_120
 """Characters of a chunk."""
 

@@ -47,7 +47,7 @@ PERMANENT: Final = (
 """The nodes that stand as long as the queue does, each after its parent."""
 
 PRIORITIES: Final = range(100)
-"""The lowest is served first."""
+"""All priorities; the lowest is served first."""
 
 
 def job_states_path(state: JobState) -> str:

@@ -80,7 +80,7 @@ class Finding:
     severity: str
     """``WARN`` where another client may just be at it, else ``FAIL``."""
     remedy: Remedy | None = None
-    """None where somebody must decide."""
+    """What would repair it; None where an operator must decide."""
 
 
 def findings(client: KazooClient, clock: Callable[[], float] = time.time) -> list[Finding]:

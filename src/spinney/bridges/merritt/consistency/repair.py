@@ -17,7 +17,7 @@ class Repair:
 
     finding: Finding
     action: str
-    """In words."""
+    """What was done, or would be, in words."""
     done: bool
 
 

@@ -47,7 +47,7 @@ class Move:
     target: str | None
     """The node that it became; None in a dry run, and where it stayed."""
     action: str
-    """In words."""
+    """What became of the record, in words."""
 
 
 def move(client: KazooClient, *, dry_run: bool) -> list[Move]:
