@@ -65,11 +65,11 @@ class VerbWording:
     """The words for a verb in questions and results of the command line."""
 
     do: str
-    """In a question: ``retry 12 jobs?``."""
+    """The verb in a question: ``retry 12 jobs?``."""
     done: str
-    """In a report on many jobs: ``12 retried``."""
+    """The verb in a report on many jobs: ``12 retried``."""
     one: str
-    """In a report on one job: ``job 5 goes on``."""
+    """The verb in a report on one job: ``job 5 goes on``."""
 
 
 _WORDINGS = {

@@ -68,7 +68,7 @@ class StepRun:
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
         self._named = False
         self._opened: set[int] = set()
-        """For named jobs: those to which the verb was applied already."""
+        """The named jobs to which the verb was applied already."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:

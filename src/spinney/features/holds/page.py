@@ -38,7 +38,7 @@ HOLDS = "/holds"
 SHOWN = 200
 """How many holds the page lists."""
 COUNTED = 50
-"""For so many holds the jobs that they cover are counted, each up to ``COUNTED_TO``."""
+"""How many holds the page counts the covered jobs of, each up to ``COUNTED_TO``."""
 COUNTED_TO = 10_000
 """The number at which counting the jobs of a hold ends."""
 

@@ -19,7 +19,7 @@ from spinney.model.values.lists import All
 from spinney.service.service import Service
 
 COUNTED = 10_000
-"""Jobs are counted no further."""
+"""The number up to which jobs are counted."""
 _ACTION = "let go of job folders"
 """The end of the sentence that refuses a caller without the role."""
 

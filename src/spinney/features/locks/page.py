@@ -42,7 +42,7 @@ class Lock:
 
     name: str
     owners: Sequence[LockInfo]
-    """Empty: a job waits for it and is about to be woken."""
+    """The owners of the lock; empty: a job waits for it and is about to be woken."""
     waiting: int
     """How many jobs wait for it."""
     used: int

@@ -28,7 +28,7 @@ from spinney.store.sql.transitions.cascades import Cascade
 _NAMED = 20
 """How many jobs a message or an entry of the audit names."""
 _WOKEN = 100
-"""For how many locks of a family waiting jobs are woken at once when its capacity grows."""
+"""The most locks of a family whose waiting jobs are woken at once when its capacity grows."""
 _SIMILAR = 1_000
 """How many names are searched for one that is similar to a mistyped one."""
 

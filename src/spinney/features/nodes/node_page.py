@@ -39,7 +39,7 @@ class NodeView:
     jobs: Sequence[Job]
     """What it has claimed or runs, by number, at most ``RUNNING_MAX``."""
     timeline: Timeline | None
-    """None: it has run nothing lately."""
+    """The attempts of the last hour by slot; None: the node has run nothing lately."""
 
 
 @router.get("/nodes/{name}")

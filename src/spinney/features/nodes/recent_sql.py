@@ -25,7 +25,7 @@ class NodeAttempt(NamedTuple):
     type: str
     stage: str
     outcome: str | None
-    """None: it runs."""
+    """The outcome; None: the attempt runs."""
     started_us: int
     """When it began, in microseconds since 1970 UTC."""
     ended_us: int | None

@@ -39,7 +39,7 @@ class UnsetResult:
     """Whether there was a rule to remove."""
 
     unset: bool
-    """False: none was set."""
+    """Whether a rule was removed; false: none was set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ RUNS = 20
 COMING = 8
 """How many coming times the page of a schedule shows."""
 LOOKED_AT = 500
-"""For how many schedules of a long list the last job is read."""
+"""The most schedules of a long list for which the last job is read."""
 _TOPICS = ("schedules", "overview")
 """Events at which the page's script reads the live part again."""
 _VERBS = ("pause", "resume", "run", "drop")

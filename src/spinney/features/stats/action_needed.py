@@ -47,7 +47,7 @@ class ActionNeeded:
     kind: str
     """A state or outcome, by which the page chooses shape and colour."""
     title: str
-    """What does not continue."""
+    """The heading: what does not continue."""
     more: str
     """The details, and what would help."""
     path: str

@@ -66,7 +66,7 @@ class Activity:
     charts: Sequence[tuple[str, str, TimeChart]]
     """Id, title and chart."""
     stages: Sequence[StageLine]
-    """Those that did most first."""
+    """The figures by type and stage; those that did most come first."""
     queues: Sequence[str]
     """The queues that the filter offers."""
     types: Sequence[str]

@@ -179,9 +179,9 @@ class SqlThroughputHistory(SqlPart):
 
 
 _PENDING = "select lane, count(*), min(job_id) from ready group by lane"
-"""By lane, the pending jobs and the lowest id among them: just below it are the jobs that were done last."""
+"""The pending jobs of each lane and the lowest id among them: just below it are the jobs that were done last."""
 _RUNNING = "select lane, count(*), max(job_id) from leases where running_us is not null group by lane"
-"""By lane, the attempts that have begun and the highest job id among them, from where the sample looks
+"""The attempts of each lane that have begun and the highest job id among them, from where the sample looks
 downwards."""
 _NONE = (0, 0)
 

@@ -90,7 +90,7 @@ class _Session:
     def __init__(self, performer: Performs, screen: "Screen", every_s: float) -> None:
         self._performer, self._screen, self._every_s = performer, screen, every_s
         self._store: Store | None = getattr(performer, "store", None)
-        """None: through a server, which lets held jobs go on by itself."""
+        """The store; None: the board works through a server, which lets held jobs go on by itself."""
         self._board = Board()
         self._due = 0.0
         self._sweeping = False

@@ -90,9 +90,9 @@ class Action:
     """An action on an item, done once it has been confirmed."""
 
     verb: Verb
-    """What is done."""
+    """What the action does."""
     item: Item
-    """What it is done to."""
+    """What the action is applied to."""
     tree: bool = False
     """Whether it is also done to all jobs below."""
     reason: str = ""

@@ -42,7 +42,7 @@ router = APIRouter(include_in_schema=False)
 CELLS = 2_000
 """The most jobs in one grid; further ones are on further pages."""
 LARGE = 240
-"""With at most so many cells in the grid, each is drawn large enough for a finger."""
+"""The most cells of a grid whose cells are drawn large enough for a finger."""
 CAUSES = 20
 """How many causes of failures the page of a batch shows."""
 EXACT_MAX = 20_000
