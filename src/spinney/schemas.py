@@ -24,7 +24,7 @@ class CreatedJobs:
     """The ids of jobs that were accepted from one request, all or none of them."""
 
     ids: Sequence[int]
-    """In the order of the lines."""
+    """The ids, in the order of the lines."""
     held: int
     """How many of them a hold keeps from their first stage."""
 
@@ -48,12 +48,13 @@ class BulkPreview:
 
     verb: Verb
     jobs: int
+    """To how many jobs the verb would be applied."""
     more: bool
-    """There are more than ``jobs``; counting ended there."""
+    """Whether there are more than ``jobs``; counting ended there."""
     stages: Sequence[StageCount]
-    """retry, rerun: what would run again."""
+    """For retry and rerun: the stages that would run again."""
     sample: Sequence[int]
-    """Some of the jobs."""
+    """The numbers of some of the jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +62,17 @@ class BulkProgress:
     """How far a verb on many jobs is after a step."""
 
     touched: int
+    """How many jobs the verb has changed so far."""
     reopened: int
+    """How many settled ancestors and dependants wait again so far."""
     skipped: int
+    """How many jobs were left as they are so far, because they did not match any more."""
     refused: int
+    """For how many jobs the verb was refused so far."""
     jobs: Sequence[int]
-    """Those that this step changed."""
+    """The jobs that this step changed."""
     waiting: Sequence[int]
-    """Those that this step reopened."""
+    """The jobs that this step reopened."""
     settled_before: int | None = None
     """For a rerun by a filter: it only runs jobs again that settled before this time. The same request with this time
     in its filter goes on with the rest."""
@@ -78,8 +83,11 @@ class CanaryProgress:
     """How far the canary of a verb on many jobs is."""
 
     begun: int
+    """How many jobs have been opened."""
     rested: int
+    """How many of them have settled or are held."""
     bad: int
+    """How many of those failed or are held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +96,7 @@ class BulkResult:
 
     verb: Verb
     touched: int
+    """How many jobs the verb has changed."""
     reopened: int
     """How many settled ancestors and dependants wait again."""
     skipped: int
@@ -96,7 +105,7 @@ class BulkResult:
     """Jobs for which it was refused, and why; if there are very many, the first of them."""
     refused_jobs: int
     stopped: str | None
-    """Why a canary stopped it."""
+    """Why a canary stopped the operation; null: none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +127,7 @@ class File:
     """``file``; ``other`` for a link or a special file, which the API does not serve; ``folder`` for one that lies more
     than 200 levels deep, in place of what is in it."""
     size: int
-    """In bytes."""
+    """The size in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +136,7 @@ class Files:
 
     items: Sequence[File]
     more: bool
-    """There are more than can be listed."""
+    """Whether there are more files than can be listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +188,7 @@ class ReturnedJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLength:
-    """The length of the list now."""
+    """The length of a list in the data of a job, after an append."""
 
     length: int
 

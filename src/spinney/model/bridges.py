@@ -16,7 +16,7 @@ class BridgeStatus:
     system: str
     """The kind of the other system, as ``disbatch``."""
     seen_us: int
-    """When it last reported."""
+    """When the bridge last reported, in microseconds since 1970 UTC."""
     links: int
     """Entries that are claimed and not finished."""
     behind: int
@@ -26,9 +26,9 @@ class BridgeStatus:
     trouble: str | None
     """Its last trouble."""
     trouble_us: int | None
-    """When that was."""
+    """When that trouble was reported, in microseconds since 1970 UTC."""
     in_trouble: bool
-    """Whether it still lasts."""
+    """Whether that trouble still lasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,6 @@ class Link:
     claim: str
     """Names one taking of the entry."""
     job_id: int | None
-    """None: it has none yet."""
+    """The job of the entry; None: it has none yet."""
     position: str
     """What of the job has been passed on; empty: nothing."""

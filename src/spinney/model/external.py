@@ -64,7 +64,8 @@ class ExternalWorker:
     serves: QueueSelection = ALL
     """The queues from which it gets jobs."""
     state: str = "active"
-    """As ``NodeInfo.state``: ``active`` until it leaves or its leases are taken back, then ``left``."""
+    """The state, as in ``NodeInfo.state``: ``active`` until the worker leaves or its leases are taken back, then
+    ``left``."""
 
     @property
     def key(self) -> str:
@@ -145,7 +146,7 @@ class HeartbeatReply:
     """The answer to a heartbeat: the status of each attempt."""
 
     yours: tuple[int, ...]
-    """Fences of attempts to continue."""
+    """The fences of the attempts to continue."""
     cancel: tuple[int, ...]
     """Those of them for which cancellation was requested: end them, and settle them as cancelled."""
     lost: tuple[int, ...]
@@ -164,14 +165,14 @@ class Settlement:
     """The stage's value, for outcomes that pass."""
     message: str | None = None
     error: dict[str, str] | None = None
-    """For ``error``: ``type``, ``message`` and ``traceback``, each as far as known."""
+    """For ``error``: its ``type``, ``message`` and ``traceback``, each as far as known."""
     retryable: bool = True
     code: int | None = None
     """A positive status code of the external worker's own."""
     delay_s: float | None = None
-    """For ``defer``."""
+    """For ``defer``: the seconds until the stage is tried again."""
     lane: bool = False
-    """For ``defer``: all jobs of this stage sleep, and then one probes."""
+    """For ``defer``: whether all jobs of this stage sleep, after which one of them probes."""
     lock: str | None = None
     """For ``locked``: the lock that was not free."""
 

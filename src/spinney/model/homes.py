@@ -25,7 +25,7 @@ class Home:
     host: str
     """The host of the node that joined with it last."""
     path: str
-    """Its path on that host."""
+    """The path of the folder root on that host."""
     given_up: bool = False
     """An operator has given it up: jobs whose folders are there continue anywhere, with empty folders."""
 
@@ -61,7 +61,7 @@ class FetchResult(NamedTuple):
     data: bytes | None = None
     """The piece; it has fewer bytes than requested when the file ends there."""
     names: tuple[DirectoryEntry, ...] | None = None
-    """In their order; fewer than ``NAMES_MOST`` when there are no more."""
+    """The names, in their order; fewer than ``NAMES_MOST`` when there are no more."""
     error: str | None = None
     """Why it cannot be read; ``MISSING`` when it does not exist."""
 

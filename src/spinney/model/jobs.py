@@ -44,7 +44,7 @@ class Lease(NamedTuple):
     attempt: int
     """1 for the first attempt of this stage."""
     params: str
-    """A JSON object as text."""
+    """The parameters: a JSON object as text."""
     parent_id: int | None
     root_id: int
     trace: str | None = None
@@ -59,21 +59,21 @@ class Record(NamedTuple):
     fence: int
     outcome: Outcome
     started_us: int
-    """0 when user code never started."""
+    """When user code started, in microseconds since 1970 UTC; 0 when it never did."""
     ended_us: int
     result: str | None = None
     """The stage's value as JSON text; None: it has none."""
     message: str | None = None
-    """One line for people."""
+    """A message of one line for people."""
     error: str | None = None
-    """JSON text: type, message, traceback."""
+    """The error as JSON text: type, message, traceback."""
     retryable: bool = True
     code: int | None = None
     """The handler's own positive status code."""
     delay_s: float | None = None
     """For defer: seconds until the stage is tried again."""
     lane: bool = False
-    """For defer: all jobs of this stage sleep, and then one probes."""
+    """For defer: whether all jobs of this stage sleep, after which one of them probes."""
     lock: str | None = None
     """For locked: the lock that another job has."""
     keep: bool = False
@@ -172,7 +172,7 @@ class Attempt:
     attempt: int
     """1 for the first attempt of this stage."""
     outcome: Outcome | None
-    """None while it is running."""
+    """The outcome; None while the attempt is running."""
     node: str
     started_us: int
     ended_us: int | None
@@ -206,7 +206,7 @@ class Job:
     key: str | None
     """Its unique key: among root jobs, or among the children of its parent."""
     parent_id: int | None
-    """None: it is a root."""
+    """The id of the parent; None: the job is a root."""
     root_id: int
     """The id of the root of the tree; for a root its own id."""
     lineage: str
@@ -326,9 +326,9 @@ class NodeInfo:
     serves: QueueSelection = ALL
     """The queues that it serves, as it was started."""
     leases: int = 0
-    """How many it owns now."""
+    """How many leases the node owns now."""
     drained: bool = False
-    """By an operator's order, nodes of its name take no new jobs."""
+    """Whether, by an operator's order, nodes of this name take no new jobs."""
     load: Load | None = None
     """The load of its host at its last heartbeat."""
     trouble: str | None = None

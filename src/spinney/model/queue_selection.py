@@ -17,9 +17,9 @@ class QueueSelection:
     """The queues that a node was started for, or without; by default all."""
 
     active: tuple[str, ...] = ()
-    """Only these queues; empty: any."""
+    """The queues that the node serves; empty: any."""
     ignored: tuple[str, ...] = ()
-    """All queues except these."""
+    """The queues that the node does not serve."""
 
     def __post_init__(self) -> None:
         if self.active and self.ignored:

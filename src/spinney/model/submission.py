@@ -25,7 +25,7 @@ class Submission:
     params: Sequence[str] = ("{}",)
     """A JSON object as text for every job."""
     queue: str | None = None
-    """It counts for all stages."""
+    """The queue, for all stages."""
     priority: int | None = None
     """From 0 (first) to 99 (last)."""
     share: str | None = None
@@ -33,7 +33,7 @@ class Submission:
     one of this call."""
     collection: str | None = None
     submitter: str | None = None
-    """In whose name they are submitted."""
+    """The submitter: the user in whose name the jobs are submitted."""
     keys: Sequence[str] | None = None
     """A unique key for every job, as many as ``params``."""
     forever: bool = False

@@ -25,7 +25,7 @@ from spinney.model.values.limits import Limit
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 50
 PRIORITIES = range(100)
-"""0 is first, 99 last."""
+"""All priorities: 0 is first, 99 last."""
 COUNT_MAX = 2**31 - 1
 """The largest number of attempts, deaths or slots."""
 # The value of ``TypeSpec.names`` by which data that jobs write must have names that end in ``_``.
@@ -53,17 +53,18 @@ class Isolation(StrEnum):
     """Where a stage runs, and so what an attempt that crashes takes down with it."""
 
     PROCESS = "process"
-    """In a warm worker process, one attempt at a time. The default."""
+    """The stage runs in a warm worker process, one attempt at a time. This is the default."""
     COLD = "cold"
-    """In a process started for this attempt alone."""
+    """The stage runs in a process that is started for this attempt alone."""
     THREAD = "thread"
-    """In a thread of one warm child that many attempts share."""
+    """The stage runs in a thread of one warm child that many attempts share."""
     ASYNC = "async"
-    """In the event loop of one warm child that many attempts share."""
+    """The stage runs in the event loop of one warm child that many attempts share."""
     PROGRAM = "program"
     """A program of any language, started by a warm worker."""
     EXTERNAL = "external"
-    """By an external worker, which claims it over the API (``spinney.model.external``). Nodes do not claim it."""
+    """An external worker runs the stage, and claims it over the API (``spinney.model.external``). Nodes do not claim
+    it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -78,7 +79,7 @@ class Backoff:
     factor: float
     """The ratio of each pause to the one before."""
     cap_s: float
-    """No pause is longer."""
+    """The longest delay, in seconds."""
     jitter: float
     """The part of a pause, 0 to 1, that is random, so that jobs that failed together are not retried together."""
 
@@ -319,7 +320,7 @@ class QueueSpec:
     sharing: str | None = None
     """``shares``, ``quota`` or ``none``; None: ``none`` for fifo and lifo, else ``shares``."""
     turn: int = 1
-    """With ``quota``: so many jobs of one share may start in one turn, and a share may hold as many slots however many
+    """With ``quota``: how many jobs of one share may start in one turn; a share may hold as many slots however many
     shares there are."""
     type: str | None = None
     """The job type of submissions that name only the queue; None: they are refused."""

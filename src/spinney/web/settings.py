@@ -80,25 +80,25 @@ class ServerSettings(BaseModel):
     streams_max: AtLeastOne = 1000
     """The maximum number of event streams at once."""
     streams_per_user: AtLeastOne = 50
-    """The same for one user."""
+    """The maximum number of event streams of one user at once."""
     streams_per_address: AtLeastOne = 200
     """The same for one client address, as in the other limits for an address; with IPv6, for one /64 network."""
     followers_max: AtLeastOne = 200
     """The maximum number of outputs of jobs that are followed at once."""
     followers_per_user: AtLeastOne = 20
-    """The same for one user."""
+    """The maximum number of outputs that one user follows at once."""
     followers_per_address: AtLeastOne = 50
     """The same for one client address."""
     downloads_max: AtLeastOne = 400
     """The maximum number of downloads of more than 1 MiB at once."""
     downloads_per_user: AtLeastOne = 50
-    """The same for one user."""
+    """The maximum number of such downloads by one user."""
     downloads_per_address: AtLeastOne = 100
     """The same for one client address."""
     uploads_max: AtLeastOne = 200
     """The maximum number of request bodies at once that have taken more than a second so far."""
     uploads_per_user: AtLeastOne = 30
-    """The same for one user."""
+    """The maximum number of such request bodies of one user."""
     uploads_per_address: AtLeastOne = 60
     """The same for one client address."""
     connections_max: AtLeastOne | None = None

@@ -81,7 +81,7 @@ class CommonTypeOptions(TypedDict, total=False):
     description: str
     """One line for people; by default the first line of the function's docstring, if the type has no other stage."""
     subject: str
-    """By what people tell its jobs apart: text with parameters in braces, such as ``"{file}"``; by default the
+    """A text by which people tell its jobs apart, with parameters in braces, such as ``"{file}"``; by default the
     parameters that differ most between jobs."""
 
 

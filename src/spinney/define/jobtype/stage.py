@@ -75,7 +75,7 @@ class Stage:
     spec: StageSpec
     signature: Signature
     function: Callable[..., Any] | None
-    """None: it is a program or an external stage."""
+    """The function of the stage; None: it is a program or an external stage."""
     declared: bool = True
     """False: a program or an external stage that does not declare its parameters."""
 

@@ -22,12 +22,12 @@ class AuditEntry:
     """One verb in one transaction. Large operations work in steps, with an entry for each."""
 
     seq: int
-    """From 1, without gaps."""
+    """The number of the entry: from 1, without gaps."""
     at_us: int
     by: str
     verb: str
     what: str
-    """JSON text: the operation's arguments."""
+    """The arguments of the operation, as JSON text."""
     count: int
     """How many jobs (holds, locks, schedules) this step touched."""
     reason: str | None
@@ -50,7 +50,7 @@ class AuditCall:
     what: str
     """The details of the first step, as JSON text."""
     count: int
-    """Over all steps."""
+    """The number of affected jobs over all steps."""
     steps: int
     reason: str | None
     call: str

@@ -71,10 +71,10 @@ class Order:
     and_after: bool = False
     """rerun, retry: also all jobs of the tree that finished after its first failure."""
     tree: bool = False
-    """cancel: with all jobs below."""
+    """For cancel: whether all jobs below are cancelled, too."""
     queue: str | None = None
     """move, retry, rerun: the queue into which the job goes."""
     priority: int | None = None
-    """priority: the new priority."""
+    """For priority: the new priority."""
     until_us: int | None = None
     """hold: when the hold ends by itself."""

@@ -49,7 +49,7 @@ class Plan:
 
     order: Order
     job_filter: Filter | None
-    """None: the jobs are named by their ids."""
+    """The filter of the jobs; None: they are named by their ids."""
     ids: tuple[int, ...] = ()
     last: int = 0
     """The highest job id when the plan was made."""
@@ -72,7 +72,7 @@ class Report:
     refused: dict[int, str] = field(default_factory=dict)
     """Jobs for which the verb was refused, and why; one that a later step changes is removed."""
     stopped: str | None = None
-    """Why a canary stopped it."""
+    """Why a canary stopped the operation; None: none did."""
 
     def add(self, step: BulkStep) -> None:
         """Add what a step did. A job that was refused before and is changed now is no refusal any more."""

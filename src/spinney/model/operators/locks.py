@@ -18,7 +18,7 @@ class LockInfo:
     node: str | None
     """The node that runs the owner now, if any."""
     since_us: int | None
-    """When the owner got it."""
+    """When the owner got the lock, in microseconds since 1970 UTC."""
     waiting: int
     """How many jobs wait for it."""
     amount: int = 1

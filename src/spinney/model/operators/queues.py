@@ -36,7 +36,7 @@ class QueueInfo:
     queue: str
     in_force: QueueSpec
     declared: QueueSpec | None
-    """None: no application declares it."""
+    """The settings that applications declare; None: no application declares the queue."""
     settings: Mapping[str, Any]
     """The fields that operators have set; they take precedence over the declared ones."""
     by: str | None
@@ -44,7 +44,7 @@ class QueueInfo:
     at_us: int | None
     pending: int
     running: int
-    """Occupied slots."""
+    """The number of occupied slots."""
     active: int
     """How many nodes take new jobs, whether they may serve the queue or not."""
     nodes: tuple[str, ...]

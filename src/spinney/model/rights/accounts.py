@@ -85,7 +85,7 @@ class Session:
     user: str
     created_us: int
     seen_us: int
-    """To the minute."""
+    """When the session was last used, to the minute, in microseconds since 1970 UTC."""
     ends_us: int
     """When it ends in any case; it ends earlier when it is not used for a while."""
     address: str | None = None
@@ -144,7 +144,7 @@ class LoginAttempt:
     limits: tuple[LoginLimit, ...]
     at_us: int
     before_us: tuple[int, ...]
-    """For each limit: when an attempt last failed before this one; 0: none has."""
+    """When an attempt last failed before this one, for each limit; 0: none has."""
 
 
 # --- names and secrets ------------------------------------------------------------------------

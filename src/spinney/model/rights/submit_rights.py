@@ -20,7 +20,7 @@ class BeyondLimit:
     parameter: str
     """Its path: ``collection``, or ``order.profile`` for a nested one."""
     limit: str
-    """``collection``, ``queue``, ``share`` or ``submitter``."""
+    """The kind of the limit: ``collection``, ``queue``, ``share`` or ``submitter``."""
     allowed: Sequence[str]
 
 

@@ -95,9 +95,9 @@ class Capacities:
     """The capacities of locks from all sources. What an operator sets counts before what an application declares."""
 
     set: CapacityRules = CapacityRules()
-    """Set by operators."""
+    """The capacities that operators have set."""
     declared: CapacityRules = CapacityRules()
-    """Declared by applications."""
+    """The capacities that applications declare."""
 
     def in_force(self, name: str, stage_capacity: int | None = None) -> int:
         """Return the capacity of a lock. ``stage_capacity``: what the stage that takes it names; an operator's capacity

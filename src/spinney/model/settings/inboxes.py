@@ -35,7 +35,7 @@ class Duplicates(StrEnum):
     """What happens to a drop that has the bytes of an earlier one."""
 
     REFUSE = "refuse"
-    """It goes into ``rejected``."""
+    """The file goes into the folder ``rejected``."""
     ACCEPT = "accept"
     """It becomes a job as any other."""
 
@@ -165,9 +165,9 @@ class Arrival:
     size: int
     """The size in bytes; for a folder, that of all files in it."""
     sha256: str | None
-    """As ``Drop.sha256``; None: it was not computed."""
+    """The digest, as in ``Drop.sha256``; None: it was not computed."""
     identity: str
-    """As ``Drop.identity``, when it was dealt with: a drop that has another one was changed since."""
+    """The identity, as in ``Drop.identity``, when the drop was taken: a drop that has another one was changed since."""
     owner: str
     """The user of the host to whom the drop belonged, or who uploaded it."""
     dropped_us: int
@@ -190,7 +190,7 @@ class Upload:
     inbox: str
     name: str
     size: int
-    """How many bytes it has."""
+    """The size in bytes."""
     by: str
     """Who uploads it, and submits its job."""
     received: int = 0

@@ -17,7 +17,7 @@ class RetentionRule:
     """How long settled jobs of a type and state are kept."""
 
     type: str
-    """``*``: all types."""
+    """The job type; ``*``: all types."""
     state: str
     keep_s: float | None
     """Seconds after settling; None: for ever."""
@@ -28,7 +28,7 @@ class RetentionRule:
 
 
 ALL_TYPES = "*"
-"""In place of a type: all types. No type can have this name."""
+"""The name that stands for all types. No type can have it."""
 
 
 class RetentionRules:

@@ -20,7 +20,7 @@ from spinney.model.values.hints import did_you_mean
 # The shortest and the longest interval.
 EVERY_LEAST_S = 1.0
 EVERY_MOST_S = 10 * 366 * 86_400.0
-"""Ten years."""
+"""The longest interval: ten years."""
 OPTIONS = ("queue", "priority", "share", "collection", "submitter")
 """The options of a schedule's jobs. Times, keys and needs are for one job, not for all of them."""
 DATA_NAME = "schedule"
@@ -42,11 +42,11 @@ class CatchUp(StrEnum):
     """Which times still get their jobs that passed while no node ran, or while the schedule was paused."""
 
     NONE = "none"
-    """None of them."""
+    """No missed time gets a job."""
     LAST = "last"
     """The latest one, whatever the number of those before it."""
     ALL = "all"
-    """Each of them, in order."""
+    """Each missed time gets a job, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Schedule:
     catch_up: CatchUp = CatchUp.LAST
     paused: bool = False
     anchor_us: int | None = None
-    """When its intervals began."""
+    """When the intervals began, in microseconds since 1970 UTC."""
     next_us: int | None = None
     """The first nominal time that is not decided yet; None: there is none."""
     last_job_id: int | None = None
@@ -142,7 +142,7 @@ class ScheduleRun:
     schedule: str
     nominal_us: int
     job_id: int | None
-    """None: no job was created."""
+    """The job that was created; None: no job was."""
     outcome: str
     """``submitted``, ``queued`` (waits for the one before), ``skipped`` (the one before was open), ``missed``
     (not caught up) or ``refused``."""

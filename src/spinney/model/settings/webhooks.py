@@ -23,7 +23,7 @@ from spinney.model.values.networks import is_public
 # The longest URL of a webhook, in characters.
 URL_MAX = 2000
 EVERY = "*"
-"""All events."""
+"""The name of all events."""
 BATCH = "batch"
 """The event of a root job with children that has settled in any state."""
 PING = "ping"
@@ -36,7 +36,7 @@ SETTABLE = ("url", "events", "type", "collection", "queue", "roots_only")
 """The fields that may be changed later."""
 
 UNWELL_TRIES = 3
-"""So many deliveries in a row that were not accepted, or tries of one, need attention: fewer happen at a restart."""
+"""How many deliveries in a row that were not accepted, or tries of one, need attention: fewer happen at a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Webhook:
     """Why it is paused; None: it is not."""
     by: str = ""
     at_us: int = 0
-    """When it was created."""
+    """When the webhook was created, in microseconds since 1970 UTC."""
 
     def __post_init__(self) -> None:
         names.name("webhook", self.name)
@@ -120,7 +120,7 @@ class Delivery:
     batch: bool
     """The job is a root and had children."""
     job_id: int | None
-    """None: a ping."""
+    """The job that settled; None: it is a ping."""
     at_us: int
     """When the job settled."""
     outcome: DeliveryOutcome

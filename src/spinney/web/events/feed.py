@@ -47,7 +47,7 @@ class Event:
     """Grows with each event since the server started."""
     topic: str
     data: bytes
-    """JSON."""
+    """The state of the topic, as JSON."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -18,9 +18,9 @@ from spinney.web.media_types import EVENT_STREAM
 from spinney.web.request_context import Authenticated
 
 api = routes("events")
-"""For programs."""
+"""The route for programs."""
 page = APIRouter(include_in_schema=False)
-"""For pages, which are not told of in the document of the API."""
+"""The route for pages, which is left out of the document of the API."""
 
 
 def add_to(app: FastAPI) -> None:

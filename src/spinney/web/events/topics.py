@@ -36,8 +36,7 @@ class Topic:
     look: Look
     """Reads the state with the rights of a watcher; it is JSON."""
     from_stats: Callable[[Stats], State_] | None = None
-    """For a topic whose state follows from the statistics that all share: makes the state of them. None: ``look`` reads
-    it."""
+    """A function that makes the state from the statistics that all share. None: ``look`` reads it."""
 
 
 def topic(name: str) -> Topic:

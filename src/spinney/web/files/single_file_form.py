@@ -25,7 +25,7 @@ class SingleFileForm:
         self._heads = PartHeaders()
         self._events = self._parse()
         self.file_name = ""
-        """As the form has it, once its fields are known; it may be anything."""
+        """The name of the file as the form has it, once its fields are known; it may be any text."""
 
     async def fields(self) -> list[tuple[str, str]]:
         """Return names and values of the fields before the file, in their order."""

@@ -40,7 +40,7 @@ class Upload:
     place: Path
     """The directory of this upload."""
     files: dict[str, Path] = field(default_factory=dict)
-    """By the path in the job's folder: where the file is now."""
+    """Where each file is now, by its path in the job's folder."""
 
     @contextmanager
     def writing(self, path: str) -> Iterator[BinaryIO]:

@@ -58,7 +58,7 @@ class Body:
         """``coding``: what Content-Encoding says. ``instance``: the address that refusals name. ``long``: called when
         the body has been coming for ``long_s``, and every ``long_s`` from then on; what it raises ends the body."""
         self.most = most
-        """In bytes. May be raised until the first is read."""
+        """The most bytes of the body. The bound may be raised until the first byte is read."""
         self.failed: BodyRefused | None = None
         self._receive, self._announced, self._patience_s = receive, announced, patience_s
         self._coding, self._instance = coding, instance

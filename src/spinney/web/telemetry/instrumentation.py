@@ -22,7 +22,7 @@ log = logging.getLogger("spinney.server.requests")
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 _OTHER = "(none)"
-"""In place of a route where none was found."""
+"""The label for requests to which no route belongs."""
 _TRACE_HEADER = traceparents.HEADER.encode()
 
 
