@@ -29,13 +29,13 @@ class NodeContext:
     now_us: Callable[[], int]
     """Returns the time in microseconds since 1970 UTC."""
     signals: NodeSignals = field(default_factory=NodeSignals)
-    """By which parts tell each other that something has happened."""
+    """The signals by which parts of the node tell each other that something has happened."""
     status: NodeStatus = field(default_factory=NodeStatus)
     """What the node is doing, each field set by one part."""
     measurements: NodeMeasurements | None = None
-    """None: the node exposes no metrics, and measures nothing for them."""
+    """The measurements for metrics; None: the node exposes no metrics, and measures nothing for them."""
     spans: AttemptSpans | None = None
-    """None: the node sends no spans."""
+    """The sender of spans; None: the node sends none."""
 
     @property
     def folder_root(self) -> Path:

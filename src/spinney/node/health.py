@@ -49,7 +49,7 @@ class NodeHealth:
         self._past: tuple[str, float] | None = None
         """Trouble that is over, and until when (monotonic) it is shown."""
         self._lasting: dict[str, str] = {}
-        """By part of the node: what is wrong with it beside the database."""
+        """What is wrong beside the database, by part of the node."""
 
     @property
     def is_degraded(self) -> bool:

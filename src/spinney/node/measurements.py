@@ -61,9 +61,9 @@ class NodeMeasurements:
         self.wait: defaultdict[Stage, TimeHistogram] = defaultdict(of_jobs)
         """From when the stage could begin until it began, of a sample of the attempts."""
         self.exchanges: defaultdict[str, TimeHistogram] = defaultdict(of_store)
-        """By what was exchanged with the store: ``claim``, ``flush`` or ``both``."""
+        """Exchanges with the store, by what was exchanged: ``claim``, ``flush`` or ``both``."""
         self.transactions: defaultdict[str, TimeHistogram] = defaultdict(of_store)
-        """By phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
+        """Transactions by phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
         self._lock = threading.Lock()
         self.claimed = self.recorded = self.refused = 0
         """How many leases the store has granted, how many records it was sent, and how many of those it

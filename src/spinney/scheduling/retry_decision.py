@@ -29,7 +29,7 @@ class RetryDecision:
     attempt_used: bool = False
     """It counts against ``max_attempts`` of the stage."""
     interruption: bool = False
-    """It counts towards poison."""
+    """Whether the attempt counts as an interruption, towards poison."""
     poison: bool = False
     """It fails because workers or nodes died under it again and again."""
     reason: str | None = None

@@ -73,7 +73,7 @@ class _Child:
     streams: list[_Stream] = field(default_factory=list)
     captures: dict[tuple[int, str], Capture] = field(default_factory=dict)
     losses: dict[int, list[Loss]] = field(default_factory=dict)
-    """By fence: the output that could not be written, until it is reported."""
+    """The output that could not be written, by fence, until it is reported."""
     half_marked: set[int] = field(default_factory=set)
     """Fences whose mark has been seen in one of the two streams."""
 
@@ -98,7 +98,7 @@ class Pump:
         """Descriptors of streams with bytes that could not be assigned yet."""
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._printed: dict[tuple[str, int, str], bytearray] = {}
-        """By child, fence and stream: what ``put`` was given and is not written yet. For each there is one order."""
+        """What ``put`` was given and is not written yet, by child, fence and stream. There is one order for each."""
         self._lock = threading.Lock()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector = selectors.DefaultSelector()

@@ -67,7 +67,7 @@ class Recorder:
         self._measurements, self._spans = context.measurements, context.spans
         self._use_results, self._pause, self._draw = use_results, pause, draw
         self._results: Mapping[int, str] = {}
-        """By fence, the results of earlier stages for leases of the last exchange."""
+        """The results of earlier stages for leases of the last exchange, by fence."""
         self._unmarked: Sequence[Lease] = ()
         """Leases of the last exchange that are given out only when they are marked as started."""
         self._in_doubt = False

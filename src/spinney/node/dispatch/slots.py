@@ -84,11 +84,11 @@ class PoolWorker:
         self.held: dict[int, Task] = {}
         """Its leases by fence, in the order in which it got them."""
         self.output_pending: dict[int, Task] = {}
-        """By fence: attempts that have ended, whose output is not in its files yet."""
+        """Attempts that have ended and whose output is not in its files yet, by fence."""
         self.endings: dict[int, tuple[Outcome, str]] = {}
-        """By fence: attempts that are being ended, and the outcome and message to record."""
+        """Attempts that are being ended, by fence, with the outcome and message to record."""
         self.uncertain_requests: dict[int, str] = {}
-        """By fence: attempts with a request of which it is not known whether it was committed, and why."""
+        """Attempts with a request of which it is not known whether it was committed, by fence, with the reason."""
         self.shown_running: set[int] = set()
         """Fences that the store shows as running."""
         self.stacks_taken: set[int] = set()

@@ -102,9 +102,9 @@ class WorkerPool(Events):
         self._workers: dict[Child, PoolWorker] = {}
         self._concurrent_worker: PoolWorker | None = None
         self._waiting: dict[int, tuple[PoolWorker, Record]] = {}
-        """By fence: records that wait until their output is in its files."""
+        """Records that wait until their output is in its files, by fence."""
         self._early: dict[int, str | None] = {}
-        """By fence: remarks on output that was written before its row arrived."""
+        """Remarks on output that was written before its row arrived, by fence."""
         self._offers = 0
         self._no_start_before = 0.0
         self._on_start_trouble = on_start_trouble

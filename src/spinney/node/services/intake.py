@@ -29,7 +29,7 @@ class Taken(NamedTuple):
     """The result of one step that takes drops from an inbox."""
 
     jobs: int
-    """How many jobs may begin."""
+    """How many jobs may begin now."""
     problem: str | None
     """What keeps drops from being taken; they stay where they are, and the next step tries again."""
 

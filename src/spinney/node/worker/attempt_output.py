@@ -19,7 +19,7 @@ _MESSAGE_CHARS = 2**20
 """A longer text is sent in several messages, whose length is limited (``wire.LIMIT_BYTES``): a character takes at most
 six bytes."""
 _PRINTED_MOST = 1000
-"""So many texts may wait for the thread that sends before further ones have to wait."""
+"""How many texts may wait for the thread that sends before further ones have to wait."""
 _PATIENCE_S = 1.0
 """How long they do, in seconds."""
 
@@ -43,7 +43,7 @@ class AttemptOutput:
         self._printed: deque[tuple[str, str] | None] = deque()
         """Stream and text in the order of printing; None: all before it is to be sent, also lines without an end."""
         self._unsent: dict[str, str] = {}
-        """By stream: the beginning of a line. Only the holder of the lock uses it."""
+        """The beginning of a line that is not sent yet, by stream. Only the holder of the lock uses it."""
         self._lock = threading.Lock()
         """Held while sending."""
 

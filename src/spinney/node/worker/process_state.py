@@ -23,7 +23,7 @@ _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith(
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _OFF = (0.0, 0.0)
 _FILES_MOST = 500
-"""So many more open files than at the start count as a leak, whatever the limit is."""
+"""How many more open files than at the start count as a leak, whatever the limit is."""
 
 
 class CallRecorder:

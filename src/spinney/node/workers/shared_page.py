@@ -49,9 +49,9 @@ class Running:
 
     fence: int
     started_us: int
-    """By the wall clock, in microseconds since 1970 UTC: the start that is recorded."""
+    """The start that is recorded, by the wall clock, in microseconds since 1970 UTC."""
     started_boot_ns: int
-    """By CLOCK_BOOTTIME, in nanoseconds; for time limits."""
+    """The start by CLOCK_BOOTTIME, in nanoseconds; for time limits."""
 
     @property
     def elapsed_s(self) -> float:

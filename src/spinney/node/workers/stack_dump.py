@@ -34,7 +34,7 @@ class Stack(NamedTuple):
 
     name: str
     positions: Sequence[Position]
-    """The outermost frame first."""
+    """The positions of the frames, the outermost first."""
 
 
 class StackDump:
