@@ -41,8 +41,8 @@ from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 STARTED_STEP = 1_000
 """The most fences in one list: a server would scan a longer one for each lease."""
 LOST_BEATS = 5
-"""So many of the latest heartbeats a server that crashed may have lost, as they are not synced. A store that lacks more
-of them is an older copy."""
+"""How many of the latest heartbeats a server that crashed may have lost, as they are not synced. A store that lacks
+more of them is an older copy."""
 FORGET_EVERY_US = 60_000_000
 """How often the sweep of one store object removes what has expired: sessions, idempotency keys and the
 like."""

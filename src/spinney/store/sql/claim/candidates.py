@@ -65,7 +65,7 @@ class Assignments:
         self.jobs: dict[tuple[int, int], list[int]] = {}
         """(slot, lane) to job ids, in the order in which they are to run."""
         self.holds: dict[int, dict[int, set[int]]] = {}
-        """Lane to share to slots."""
+        """The slots that each share holds, by lane."""
 
     def add(self, slot: int, lane_id: int, share: int, job_id: int) -> None:
         """Assign a job of a lane to a slot, behind those that the slot has of this lane."""

@@ -62,7 +62,7 @@ class _Offer(NamedTuple):
     """What a queue offers to a claim at one priority."""
 
     candidates: list[Candidate]
-    """In reverse order; they are removed when they are looked at."""
+    """The candidates in reverse order; they are removed when they are looked at."""
     removed: int
     """How many jobs had left the queue without a lease when the offer was made."""
 

@@ -106,7 +106,7 @@ class Tx(ABC):
     __slots__ = ("_cursor", "must_last")
 
     postgresql: ClassVar[bool]
-    """For the few hot statements that are written once for each dialect."""
+    """Whether the dialect is that of PostgreSQL, for the few hot statements that are written once for each dialect."""
     run: Callable[..., Any]
     """Execute a statement with its arguments, and return the cursor."""
     many: Callable[[str, Sequence[Sequence[Any]]], Any]

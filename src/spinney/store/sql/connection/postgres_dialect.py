@@ -83,9 +83,9 @@ class Column(NamedTuple):
     """The values of many rows at one place among their arguments."""
 
     kind: str
-    """Their PostgreSQL type."""
+    """The PostgreSQL type of the values."""
     single: bool
-    """All are the same."""
+    """Whether all values are the same."""
 
 
 class Change(NamedTuple):

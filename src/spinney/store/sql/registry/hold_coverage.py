@@ -40,7 +40,7 @@ class ActiveHolds:
     """The active holds, as the current transaction sees them. ``registry.holds`` is always up to date."""
 
     wide: Sequence[WideHold] = ()
-    """Oldest first."""
+    """The holds on more than one job, the oldest first."""
     jobs: bool = False
     """Whether there are holds on single jobs."""
     ends_us: int | None = None

@@ -65,7 +65,7 @@ class Plan:
     plain: bool
     """Whether its jobs are claimable as soon as they are visible, unless a hold covers them."""
     parent: Parent | None
-    """None: the jobs are roots."""
+    """The parent of the new jobs; None: they are roots."""
     beside: int | None = None
     """The share of earlier jobs of the same call, when it comes in several parts."""
 

@@ -36,7 +36,7 @@ class Spawner:
     submitter: str | None = None
     """What independent jobs inherit; children have it from ``parent``."""
     beside: int | None = None
-    """For independent jobs: the share of those that earlier parts of the same call created."""
+    """The share of the independent jobs that earlier parts of the same call created."""
 
 
 def of_children(tx: Tx, registry: Registry, job_id: int, fence: int) -> Spawner:

@@ -45,7 +45,7 @@ class Cascade(Placement):
         self._dependants: dict[int, None] = {}
         self._locks: dict[str, None] = {}
         self._preferred: dict[str, int] = {}
-        """By lock, the job that gets it before others."""
+        """The job that gets a lock before others, by lock."""
         self._lines: dict[int, None] = {}
         self._waiters: dict[int, None] = {}
         self._broken = 0

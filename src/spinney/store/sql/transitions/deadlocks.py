@@ -123,7 +123,7 @@ class _Wait(NamedTuple):
     job_id: int
     links: list[Link]
     amounts: dict[int, int]
-    """By keeper, the amount of the lock that it keeps."""
+    """The amount of the lock that each keeper has, by keeper."""
     room: int
     """How much of the lock others may keep so that this job still gets its amount."""
     lock: str = ""
@@ -144,7 +144,7 @@ class _Search:
         self.tx, self.registry = tx, registry
         self.waits: dict[int, _Wait] = {}
         self.lines: dict[str, list[int]] = {}
-        """For locks with a larger capacity: the waiting jobs, in order."""
+        """The jobs that wait for a lock with a capacity above 1, in order, by lock."""
         self._places: dict[int, int] = {}
         """The index of each job in the queue of its lock; a job waits for one lock."""
         self._begins: dict[str, int] = {}

@@ -41,7 +41,8 @@ class SqlJobOperations(ABC):
 
     def __init__(self) -> None:
         self._passes: dict[int, tuple[str, bool]] = {}
-        """By tree with a cancel request: the position of the current pass, and whether it found an open job."""
+        """The position of the current pass through each tree with a cancel request, and whether the pass has found an
+        open job."""
 
     @abstractmethod
     def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult: ...
