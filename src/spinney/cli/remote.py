@@ -33,7 +33,7 @@ from spinney.terminal.output import display
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""For how many seconds a server that has answered before may be away, because it or its store is restarted."""
+"""How many seconds a server that has answered before may be away, because it or its store is restarted."""
 AGAIN_S = 0.5
 """The pause between two tries, in seconds."""
 _TOKEN_MAX = 10_000

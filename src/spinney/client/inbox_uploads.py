@@ -12,7 +12,7 @@ from spinney.model.settings.inboxes import Upload
 AGAIN_S = 1.0
 """Seconds between two tries when no byte has arrived."""
 TRIES = 300
-"""So often bytes are sent again when none arrive although the server answers: another request may still work on the
+"""How often bytes are sent again when none arrive although the server answers: another request may still work on the
 upload."""
 
 

@@ -11,7 +11,7 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 _FINGERPRINT = WithJsonSchema({"type": "string", "pattern": "^[0-9a-fA-F]{1,16}$"})
-"""The store refuses others."""
+"""The schema of a fingerprint; the store refuses other texts."""
 
 
 class JobFilter(BaseModel):

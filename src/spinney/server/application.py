@@ -44,7 +44,7 @@ class Parts:
     run_dir: str | None
     """Where nodes of this host listen for wake-ups."""
     identity: Callable[[StorePool, ServerSettings], Authenticator]
-    """Makes the authenticator of callers."""
+    """The function that makes the authenticator of callers."""
     refresh_s: float = REFRESH_S
     """How often a long request checks its caller's rights again, in seconds."""
 

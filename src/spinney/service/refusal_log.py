@@ -30,7 +30,7 @@ TOGETHER_MOST_US = 3_600_000_000
 AT_ONCE = 20
 """Kinds of one name that are told apart within an hour."""
 KINDS_MOST = 200
-"""Kinds that are told apart."""
+"""The most kinds that are told apart."""
 ADDRESSES = 5
 """How many addresses an entry of counted refusals has."""
 MANY, NOBODY = "(many)", "(nobody)"

@@ -35,7 +35,7 @@ class Service:
 
     store: Store
     clock: Callable[[], int]
-    """Microseconds since 1970 UTC."""
+    """The clock: microseconds since 1970 UTC."""
     wake_nodes: Callable[[], None]
     """Wakes the nodes that can be woken; called after every change they should see."""
     by: str
