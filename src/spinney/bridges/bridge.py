@@ -349,7 +349,7 @@ class Bridge:
             self._links.pop(entry, None)
             self._behind_since_us.pop(entry, None)
 
-    # --- wishes -------------------------------------------------------------------------------
+    # --- orders of the queue's users ----------------------------------------------------------
 
     def _obey(self, wishes: Iterable[Wish]) -> None:
         """Give the orders that the other system's operators wish for. A wish stays until its outcome was
@@ -386,7 +386,7 @@ class Bridge:
         except SpinneyError as error:
             log.info("%s: %s of job %d: %s", self.foreign.name, wish.order, job_id, error)
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- reads and messages -------------------------------------------------------------------
 
     def differences(self) -> list[tuple[str, str]]:
         """Compare both sides; return entry and sentence for each that does not agree. Nothing is changed, so

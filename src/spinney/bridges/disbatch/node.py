@@ -207,7 +207,7 @@ class DisbatchNode:
         }
         self._write_one(claim.entry, claim.claim, fields)
 
-    # --- what becomes of jobs -----------------------------------------------------------------
+    # --- reports about jobs -------------------------------------------------------------------
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
         """Write states, and results with output: many in one write, as long as they are small. Return the
@@ -285,7 +285,7 @@ class DisbatchNode:
         """Return the filter of the tasks that this node has claimed, or runs."""
         return {"node": self.node, "status": {"$in": TAKEN}}
 
-    # --- wishes and checks --------------------------------------------------------------------
+    # --- orders of users, and checks ----------------------------------------------------------
 
     def wishes(self) -> Iterable[Wish]:
         """Return the tasks whose cancellation was wished over the command interface."""

@@ -74,7 +74,7 @@ class BatchWork:
         left = [path for path in paths if path not in self._ended]
         read = get_all(self._client, [f"{path}/status" for path in left])
         for path, status in zip(left, read, strict=True):
-            with suppress(MerrittZKNodeInvalid):  # it is passed over by who reads it
+            with suppress(MerrittZKNodeInvalid):  # a damaged batch is reported by `read_pending`
                 if status is not None and read_object(path, status[0]).get("status") in _ENDED:
                     self._ended[path] = status[1]
         return [path for path in left if path not in self._ended]

@@ -259,7 +259,7 @@ class MerrittConsumer:
             except ClaimLost:
                 self._owned.let_go(claim.entry)
 
-    # --- what becomes of jobs -----------------------------------------------------------------
+    # --- reports about jobs -------------------------------------------------------------------
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
         """Write states and results of jobs to Merritt's queue, one transition after the other.
@@ -332,7 +332,7 @@ class MerrittConsumer:
         else:  # also one that was cancelled and then retried
             self._marks.write(job_id, Mark(report.claim, Phase.AWAY))
 
-    # --- wishes and checks --------------------------------------------------------------------
+    # --- orders of users, and checks ----------------------------------------------------------
 
     def wishes(self) -> Iterator[Wish]:
         """Yield what Merritt's operators and services want of our jobs: another priority, the end of a job that has

@@ -40,7 +40,7 @@ def open_storage(
     place = _place(where, endpoint, region, on_step)
     if place.read(ROOT_DECLARATION) is None:
         if not make:
-            # Who makes one in a folder, as long as its disk is not mounted, hides the archive.
+            # A root made in the mount point of a disk that is not mounted would hide the archive later.
             remedy = "mount its disk" if isinstance(where, Path) else "make one there first"
             raise NotThere(f"{shown(place.where)} is no storage root now; {remedy}, or correct its URL")
         place.establish(documents())

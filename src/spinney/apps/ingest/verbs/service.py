@@ -58,7 +58,7 @@ def introduce(store: Store) -> None:
     """Register the application in a store that no node of it has joined yet, so that the first batch can be
     submitted before the first node is started."""
     if BATCH not in store.types():
-        from spinney.apps.ingest import app  # only here are its stages needed, and all that they need
+        from spinney.apps.ingest import app  # only here, for it loads every stage
 
         app.introduce(store)
 

@@ -54,7 +54,7 @@ def monitoring(service: Serving) -> Response:
     if not service.settings.monitoring:
         disabled = _verdict("OK", "monitoring disabled")
         return service.wire.reply({"disbatch": disabled, "queuebalance": disabled})
-    with pymongo.timeout(REACH_S):  # for both: what asks for this waits a short time itself
+    with pymongo.timeout(REACH_S):  # for both checks together: the monitoring system waits only briefly
         verdicts = {
             "disbatch": _judged(_of_nodes, service, "current Disbatch nodes"),
             "queuebalance": _judged(_of_balance, service, "the balance document"),
