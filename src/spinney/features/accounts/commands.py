@@ -333,7 +333,7 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
     return good[name]
 
 
-# --- who may ------------------------------------------------------------------------------------
+# --- rights -------------------------------------------------------------------------------------
 
 
 def _token_rights(service: Service, owner: str | None, rights: Rights | None) -> Rights:

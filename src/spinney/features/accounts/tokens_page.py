@@ -76,7 +76,7 @@ for _path in (TOKENS, OWN):
     )
 
 
-# --- steps ------------------------------------------------------------------------------------
+# --- parts of the page ------------------------------------------------------------------------
 
 
 async def _all(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:

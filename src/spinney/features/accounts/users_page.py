@@ -95,7 +95,7 @@ async def make_link(request: Request, context: Authenticated, name: str) -> Resp
     return _link_page(request, context, name, link)
 
 
-# --- steps ------------------------------------------------------------------------------------
+# --- parts of the page ------------------------------------------------------------------------
 
 
 def _signs_in_elsewhere(request: Request) -> bool:

@@ -92,7 +92,7 @@ class AndAfterRun:
                 continue
             done.add(root_id)
             if job_filter is not None and job_filter.root_id not in (None, root_id):
-                continue  # whatever hold lies on it, it was not asked for
+                continue  # a tree outside the filter, even if a hold of this order is left on it
             if not self._order_scope.whole_tree(root_id):
                 yield BulkStep(touched=(), refused=self._beyond(root_id, job_filter, ids))
                 continue

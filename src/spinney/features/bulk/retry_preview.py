@@ -127,7 +127,7 @@ class Preview:
                 passed.add(stage)
         return [s.name for s in spec.stages if s.name not in passed]
 
-    # --- those above, and those that need it ----------------------------------------------------
+    # --- parents and dependants -----------------------------------------------------------------
 
     def _state_above(self, row: Row) -> State | None:
         """Return the state of the ancestor at which regrowing ends; None: it reaches the root, or no ancestor counts on

@@ -206,14 +206,16 @@ class Bulk(Service):
         if verb in (Verb.RETRY, Verb.RERUN):
             job_filter = replace(job_filter, superseded=False)
         if verb is Verb.RERUN and job_filter.settled_before_us is None:
-            # What has run again completes, and fits once more: for this run, and for one beside it.
+            # A job that was rerun completes and matches the filter again: without this bound it would be rerun for
+            # ever.
             job_filter = replace(job_filter, settled_before_us=self.clock() + 1)
         if verb is Verb.DELETE and job_filter.root_id is None and job_filter.parent_id is None:
-            # What an open batch bore belongs to its report: it is deleted with the tree, or where that is named.
+            # The jobs that an open batch has spawned belong to its report: they are deleted with the whole tree, or
+            # when the filter names the tree or the parent.
             job_filter = replace(job_filter, tree_at_rest=True)
         return job_filter
 
-    # --- doing ----------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------
 
     def run(
         self,

@@ -60,7 +60,7 @@ class External(Service):
     job and fence, and raise StaleFence when the attempt is not (or no longer) leased to this worker.
     """
 
-    # --- coming and going -----------------------------------------------------------------
+    # --- joining and leaving --------------------------------------------------------------
 
     def join(
         self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
@@ -218,7 +218,7 @@ class External(Service):
             return
         self.wake_nodes()
 
-    # --- while it runs --------------------------------------------------------------------
+    # --- calls of a running attempt -------------------------------------------------------
 
     def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
         """Return the lease of an attempt, for callers that write something beside the store, such as output."""

@@ -253,7 +253,7 @@ def held_filter(service: Service, hold: Hold) -> Filter | None:
     return Filter(states=states, **{str(hold.scope): hold.name})  # type: ignore[arg-type]
 
 
-# --- who may ------------------------------------------------------------------------------------
+# --- rights -------------------------------------------------------------------------------------
 
 
 def _unlimited(service: Service) -> bool:

@@ -128,7 +128,7 @@ def may_lift(principal: Principal, hold: Hold) -> bool:
     return str(hold.scope) in scopes(principal.rights)
 
 
-# --- steps ------------------------------------------------------------------------------------
+# --- parts of the page ------------------------------------------------------------------------
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:

@@ -103,7 +103,7 @@ class SqlHolds:
             note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
             return hold
 
-    # --- looking --------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------
 
     def would_hold(self, scope: Scope, name: str) -> HoldPreview:
         """Return how many jobs a wide hold (``lay`` and the sweep after it) would hold. Raises what

@@ -65,7 +65,7 @@ class SqlInboxes(SqlPart):
     """Inboxes, and the arrivals in each: what was dropped there, and what became of it. Changes by people
     are audited."""
 
-    # --- what people decide ---------------------------------------------------------------
+    # --- commands -------------------------------------------------------------------------
 
     def put(self, inbox: Inbox, actor: Actor, *, replace: bool = True, now_us: int) -> Inbox:
         """Create or replace an inbox, and return it.
@@ -164,7 +164,7 @@ class SqlInboxes(SqlPart):
                 note(tx, now_us, actor, "inbox remove", {"inbox": name}, 1)
                 return
 
-    # --- looking --------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------
 
     def all(self) -> Sequence[Inbox]:
         """Return all inboxes by name, also the paused ones, without those that cannot be read."""
@@ -186,7 +186,7 @@ class SqlInboxes(SqlPart):
                 tx, f"where {' and '.join(conditions)} order by id desc limit ?", (*args, limit)
             )
 
-    # --- what the node does that looks there ------------------------------------------------
+    # --- calls of the node that scans the folder --------------------------------------------
 
     def serve(
         self, name: str, node_id: int, *, leave: bool = False, problem: str | None = None, now_us: int

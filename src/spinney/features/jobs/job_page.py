@@ -233,7 +233,7 @@ async def job_history(request: Request, context: Authenticated, job: JobId) -> R
     )
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------
 
 
 def read(control: Control, job_id: int) -> JobView:

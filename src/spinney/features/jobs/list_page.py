@@ -182,7 +182,7 @@ def _job_page(
     except Refused:
         if len(filters.value("failure")) != FINGERPRINT:
             raise
-        # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
+        # The form that retries all jobs with this failure leads back here, and so do links that people have kept.
         return replace(_NOTHING, hint="no failed job has this failure any more")
     if sort is not None and sort.column != columns.OLDEST:
         return _sorted_page(control, fits, sort, page_number, is_indexed=filters.countable)

@@ -117,7 +117,7 @@ def unlock(release: FreeLock, performer: Performs, *, yes: YesOption = False) ->
     name = names.lock_name(release.name)
     infos = performer.do(ShowLock(name=name)).items
     losers = [i.owner_id for i in infos if i.owner_id is not None and release.job in (None, i.owner_id)]
-    if losers:  # else it is refused, and nobody need be asked
+    if losers:  # otherwise the release is refused, so no question is asked
         require_yes(_question(performer, name, losers, infos[0].waiting), yes=yes)
     performer.do(release)
     infos = performer.do(ShowLock(name=name)).items

@@ -120,7 +120,7 @@ class SqlLocks(SqlPart):
             return registry.capacities.in_force(name)
 
 
-# --- waking -----------------------------------------------------------------------------------
+# --- waking waiting jobs ----------------------------------------------------------------------
 
 
 def _waited_locks(tx: Tx, name: str) -> list[str]:
@@ -145,7 +145,7 @@ def _wake_waiting(cascade: Cascade, freed: Iterable[str]) -> None:
     cascade.drain()
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------
 
 
 def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
@@ -254,7 +254,7 @@ def _until(fence: int | None) -> str:
     return "reserved" if fence == locks.RESERVED else "attempt"
 
 
-# --- refusing ---------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------
 
 
 def _no_owner(tx: Tx, name: str, job_id: int | None, owners: Sequence[int]) -> str:

@@ -134,7 +134,7 @@ class PostmortemShell(cmd.Cmd):
             raise UsageError(f"{line!r} is neither a command nor a variable here; 'help' lists the commands")
         self.do_p(line)
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- display ------------------------------------------------------------------------------
 
     @property
     def _frame(self) -> FrameView:

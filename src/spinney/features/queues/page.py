@@ -155,7 +155,7 @@ def notes(info: QueueInfo) -> Iterator[str]:
         yield "None of the active nodes may serve this queue; change its nodes, or start another node."
 
 
-# --- steps ------------------------------------------------------------------------------------
+# --- parts of the page ------------------------------------------------------------------------
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:

@@ -271,7 +271,7 @@ def _require_type(registry: Registry, name: str) -> None:
         raise UnknownType(unknown("job type", name, registry.types))
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------
 
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope | None) -> list[QueueInfo]:

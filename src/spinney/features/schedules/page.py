@@ -139,7 +139,7 @@ async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Res
     )
 
 
-# --- doing ------------------------------------------------------------------------------------
+# --- actions ----------------------------------------------------------------------------------
 
 
 def _require(control: Control) -> None:
@@ -184,7 +184,7 @@ def _field_of(error: SpinneyError, values: Mapping[str, str]) -> str:
     return "cron" if "cron" in text and values.get("cron") else ""
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------
 
 
 async def _list(context: RequestContext) -> dict[str, Any]:

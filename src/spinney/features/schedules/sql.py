@@ -55,7 +55,7 @@ class SqlSchedules:
         self._unable: dict[str, int] = {}
         """Schedules whose times cannot be computed on this host, and when to try again."""
 
-    # --- what people and applications decide ----------------------------------------------
+    # --- commands of people and applications ----------------------------------------------
 
     def put(self, schedule: Schedule, actor: Actor, *, replace: bool = True, now_us: int) -> Schedule:
         """Create or replace a schedule, and return it; the actor becomes its maker.
@@ -204,7 +204,7 @@ class SqlSchedules:
         self._unable.pop(schedule.name, None)
         return schedule
 
-    # --- looking --------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------
 
     def all(self) -> Sequence[Schedule]:
         """Return the schedules by name, without those that this version cannot read."""

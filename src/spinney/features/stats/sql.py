@@ -270,7 +270,7 @@ class _Look:
             counts.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
         return counts
 
-    # --- who has the slots ----------------------------------------------------------------
+    # --- occupied slots, and nodes --------------------------------------------------------
 
     def _shares(self) -> list[ShareStats]:
         """Return the slots that each share of each queue occupies, those with the most slots first.

@@ -139,7 +139,7 @@ class Board:
     """The line of the selected item when it was last there; when it vanishes, its successor on that line
     is selected."""
 
-    # --- what is seen ---------------------------------------------------------------------
+    # --- the snapshot shown ---------------------------------------------------------------
 
     def see(self, look: Snapshot) -> None:
         """Show a new snapshot. The selected item stays selected while it exists, wherever it stands now."""
@@ -156,7 +156,7 @@ class Board:
         self._line = max(0, min(line, len(items) - 1))
         self.selected = items[self._line] if items else None
 
-    # --- what is typed --------------------------------------------------------------------
+    # --- keys -----------------------------------------------------------------------------
 
     def press(self, key: str) -> Action | KeyCommand | None:
         """Handle a key, and return what the program has to do because of it.

@@ -190,7 +190,7 @@ async def _held(context: RequestContext, job_id: int, verb_: Verb, form: FormFie
     return answer
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reads ------------------------------------------------------------------------------------
 
 
 async def _shown(context: RequestContext, job_id: int) -> dict[str, Any]:

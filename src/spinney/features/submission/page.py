@@ -154,7 +154,7 @@ def redirect_from(
     return answer
 
 
-# --- what came --------------------------------------------------------------------------------
+# --- reading the form -------------------------------------------------------------------------
 
 
 async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
@@ -242,7 +242,7 @@ def _unknown_queue(choices: SubmitChoices, queue: str | None) -> Mapping[str, st
     }
 
 
-# --- what is shown ----------------------------------------------------------------------------
+# --- the page ---------------------------------------------------------------------------------
 
 
 def _again(

@@ -126,7 +126,7 @@ async def retry(context: Authenticated, name: str, delivery: str, form: Form) ->
     )
 
 
-# --- steps ------------------------------------------------------------------------------------
+# --- parts of the page ------------------------------------------------------------------------
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:

@@ -79,7 +79,7 @@ class SqlWebhooks(SqlPart):
         )
         return bool(tx.changed() == STEP)
 
-    # --- what people decide ---------------------------------------------------------------
+    # --- commands -------------------------------------------------------------------------
 
     def add(self, webhook: Webhook, secret: str, actor: Actor, *, now_us: int) -> Webhook:
         """Add a webhook: it is notified of what settles from now on. Raises Refused for a name that

@@ -310,7 +310,7 @@ class StoreRule(Rule):
             yield from (self.violation(facts) for facts in self.find(session))
 
 
-# --- what several rules ask ---------------------------------------------------------------------
+# --- queries shared by rules --------------------------------------------------------------------
 
 
 def states(of: Collection[State]) -> str:
