@@ -193,7 +193,8 @@ def supersede(tx: Tx, job_id: int, stages: Iterable[str]) -> None:
             "update jobs set superseded = 1 where parent_id = ? and spawn_stage = ? and superseded is null",
             (job_id, stage),
         )
-    # A finish of an earlier stage passed these, too; of it there stays that its own stage has passed.
+    # A `finish` of an earlier stage had passed these stages, too. What stays of that outcome is that its own stage has
+    # passed.
     tx.run(
         "update attempts set superseded = 0 where job_id = ? and outcome = 'finish' and superseded is null",
         (job_id,),

@@ -230,14 +230,15 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     for group in _pending_groups(tx, registry, first, last):
         _into_ready(tx, registry, *group)
     specials = tx.column(
-        # One that has an inactive row has run already, and waits for its subjobs, say.
+        # A job that has an inactive row was placed before: it may wait for its subjobs, for example.
         "select id from jobs where id between ? and ? and state = 'waiting' "
         "and not exists (select 1 from inactive_jobs p where p.job_id = jobs.id) order by id",
         (first, last),
     )
     for job_id in specials:
         cascade.place(job_rows.find(tx, job_id))
-        # Where a parent waits for it by now, the call that placed the last of them checks that parent.
+        # When a parent waits for this job already, the call that places the last of the parent's children checks that
+        # parent.
         cascade.closes_no_ring(job_id)
     cascade.drain()
 

@@ -58,7 +58,7 @@ class SqlSubmissions:
                 )
             if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
                 if soon is not None:
-                    soon()  # who wakes up waits: no other writer can begin before this transaction ends
+                    soon()  # a node that wakes up now still waits: no other writer begins before this transaction ends
                 ids = new_jobs.inline(tx, registry, plans, now_us)
                 held = self._held_on_arrival(tx, ids)
                 if under is not None:

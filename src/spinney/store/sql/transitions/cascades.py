@@ -429,7 +429,7 @@ class Cascade(Placement):
         if row is not None and row.state is State.WAITING and job_rows.waits_for(self.tx, first) == "serial":
             self.place(row)
 
-    # --- helping --------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------
 
     def _stand_aside(self, row: Row, waits_for: str, reason: str, *, leased: bool) -> None:
         self.wait(row, waits_for, reason, leased=leased)

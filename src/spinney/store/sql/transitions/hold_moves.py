@@ -47,7 +47,7 @@ class PlacedJob(NamedTuple):
 _COLUMNS = ", ".join(f"jobs.{column}" for column in PlacedJob._fields if column != "home")
 
 
-# --- which ------------------------------------------------------------------------------------
+# --- selecting jobs and places ----------------------------------------------------------------
 
 
 def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:

@@ -189,7 +189,7 @@ class Regrowth:
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
 
 
-# --- of one job -------------------------------------------------------------------------------
+# --- steps for a single job -------------------------------------------------------------------
 
 
 def retake_key(tx: Tx, row: Row) -> None:

@@ -98,7 +98,7 @@ class Removal:
         if self._batch and clear(self.tx, self._batch):
             self._remove()
 
-    # --- looking --------------------------------------------------------------------------
+    # --- the walk through a tree ----------------------------------------------------------
 
     def _look(self, root_id: int, looked: str) -> bool:
         """Return whether all jobs of the tree were checked and are settled. Otherwise an open tree loses its mark."""
@@ -108,7 +108,7 @@ class Removal:
             tx.run("delete from removals where root_id = ?", (root_id,))
             return False
         room = max(1, self._sight)
-        # Also what is hidden still: children that were not born stand open, until a sweep has dropped them.
+        # Hidden children count, too: those of an attempt that did not pass stay open until the sweep has dropped them.
         rows = tx.all(
             "select lineage, state from jobs where parent_id is not null and root_id = ? and lineage > ? "
             "order by lineage limit ?",
