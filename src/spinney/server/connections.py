@@ -157,7 +157,7 @@ class Connection(HttpToolsProtocol):
         client may send requests ahead (pipelining): while one of those is being answered the connection stays
         busy."""
         super().on_response_complete()
-        if self.cycle.response_complete:  # and none that was sent ahead is being answered
+        if self.cycle.response_complete:  # false while a request that was sent ahead is answered
             self.table.idle(self)
         if not self._whole and not self._in_head and self.cycle.response_complete:
             self._close_after(self.rest_s)

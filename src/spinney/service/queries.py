@@ -201,7 +201,7 @@ class Queries(Service):
 
         return recurrence.coming(self._schedule(name), count)
 
-    # --- what everybody sees --------------------------------------------------------------
+    # --- job types, and values for filters ------------------------------------------------
 
     def types(self) -> Mapping[str, TypeSpec]:
         """Return the job types by name."""
@@ -217,7 +217,7 @@ class Queries(Service):
         newest thousand jobs)."""
         return self.store.bulk.names(kind, within=self._within)
 
-    # --- helping --------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------
 
     @property
     def _within(self) -> AccessScope | None:

@@ -152,7 +152,7 @@ class SignIn(Service):
         """Return 32 random bytes to sign with; they are made once and are the same for all servers of this store."""
         return self.store.sign_in.secret(name, now_us=self.clock())
 
-    # --- steps ----------------------------------------------------------------------------
+    # --- shared steps ---------------------------------------------------------------------
 
     def _proven(self, name: str, password: str, visit: ClientInfo) -> tuple[str, LoginAttempt]:
         """Return the hash that the password fits, and the attempt, which counts as a failure until the

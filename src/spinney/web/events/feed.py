@@ -183,7 +183,7 @@ class Feed(BackgroundLoop):
         what the caller sees."""
         return f"{self.epoch}-{sha256(repr(_viewer(context)).encode()).hexdigest()[:12]}"
 
-    # --- looking --------------------------------------------------------------------------
+    # --- the watch ------------------------------------------------------------------------
 
     async def _run(self) -> None:
         """Look several times a second while there are watchers, and else wait for one: a server that nobody

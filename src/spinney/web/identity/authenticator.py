@@ -50,7 +50,7 @@ class StoreAuthenticator:
         Both are entered into the audit."""
         refused: Forbidden | None = getattr(request.state, "refused", None)
         if refused is not None:
-            raise refused  # who makes a page of it asks again
+            raise refused  # asked a second time, to make a page of the refusal
         try:
             principal = await self._principal(request)
             if principal is not None and principal.csrf is not None and request.method not in forms.SAFE:
@@ -103,7 +103,7 @@ class StoreAuthenticator:
             lambda store: call(SignIn(store=store, clock=now_us, wake_nodes=lambda: None, by=NOBODY))
         )
 
-    # --- the ways, in their order ---------------------------------------------------------
+    # --- ways to identify a caller, in the order in which they are tried ------------------
 
     async def _principal(self, request: Request, *, used: bool = True) -> Principal | None:
         """Return the caller by the first credential that the request has; None: it has none. ``used``: see

@@ -75,7 +75,7 @@ class Cookies:
         """Have the browser drop the cookie of this name."""
         self._set(answer, plain, "", max_age=0)
 
-    # --- after one --------------------------------------------------------------------------
+    # --- the device, known after a sign-in --------------------------------------------------
 
     def device(self, sent: dict[str, str], user: str) -> Device | None:
         """Return the device as which this browser is known, if the user has signed in there before; None otherwise."""

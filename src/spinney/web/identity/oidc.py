@@ -209,7 +209,7 @@ class Provider:
         group_list = groups if isinstance(groups, list) else []
         return OidcUser(name=name, groups=tuple(group for group in group_list if isinstance(group, str)))
 
-    # --- what the provider says of itself -------------------------------------------------
+    # --- discovery document of the provider -----------------------------------------------
 
     async def _description(self) -> Mapping[str, Any]:
         """Return the description of the provider (OpenID Connect Discovery 1.0), fetched at most once an hour. Raises

@@ -75,7 +75,7 @@ class SignInFlow:
         to wait), TooMany (too many sign in at this moment)."""
         checked_name = (
             name if name.isprintable() and len(name) <= NAME_MAX else ""
-        )  # nobody's; it takes as long
+        )  # no user has this name; the check takes as long as for a wrong password
         cookies = await self._identity.cookies()
         visit = replace(self._visit(request), device=cookies.device(request.cookies, checked_name))
 
@@ -131,7 +131,7 @@ class SignInFlow:
             return _enter(sign_in, sign_in.accept(secret, name, password).name, visit)
 
         with self._counters.sign_in("link"):
-            await self.link(request, secret)  # nothing is hashed for who has none
+            await self.link(request, secret)  # a caller without a valid link makes the server hash nothing
             async with self._password_slot():
                 try:
                     return await self._identity.sign_in(done)
@@ -173,7 +173,7 @@ class SignInFlow:
             raise BadLogin("no identity provider is set up here; sign in with a password")
         return self._settings.oidc
 
-    # --- steps ----------------------------------------------------------------------------
+    # --- shared steps ---------------------------------------------------------------------
 
     def _visit(self, request: Request) -> ClientInfo:
         """Return from where the request comes, for the session and the audit: address and browser."""

@@ -72,7 +72,7 @@ class Body:
         """Return the next message of ASGI. Raises BodyRefused when the body is compressed (415), too long (413) or too
         slow (408), and when the caller has lost access meanwhile."""
         if self._whole:
-            return await self._receive()  # only that the other has gone can still be told
+            return await self._receive()  # the only message that can still come says that the caller has gone
         if self._coding.lower() != PLAIN:
             raise self._unfit(415, f"the body is coded as {self._coding!r:.100}; send it as it is")
         if self._announced is not None and self._announced > self.most:

@@ -56,7 +56,7 @@ def _for_readers(handler: Handler) -> Handler:
         if plain.status_code == 401:
             return _to_sign_in(request)
         if wants_part(request):
-            return plain  # the page's script tells the sentence
+            return plain  # the page's script shows the sentence of the problem
         if plain.status_code == 405 and request.method in ("GET", "HEAD"):
             # A refused form is shown again at its own address, to which people come back without the form: by a reload,
             # after signing in, by 'Try again'. The page that it is on is the one above.

@@ -76,7 +76,7 @@ def fields(schema: Mapping[str, Any]) -> list[ParamField]:
     param_list = [
         _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
     ]
-    # Required ones first: who submits sees at once what has to be said.
+    # Required ones first, so that people see at once what they have to fill in.
     param_list.sort(key=lambda field: not field.required)
     if schema.get("additionalProperties", True) is not False:
         param_list.append(
