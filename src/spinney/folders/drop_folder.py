@@ -49,7 +49,7 @@ class DropFolder:
         """``stopped``: whether long work is to end with ``Stopped``."""
         self.path, self._stopped = path, stopped
 
-    # --- looking --------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------
 
     def problem(self) -> str | None:
         """Return what keeps this process from taking drops out of the folder; None: nothing does."""

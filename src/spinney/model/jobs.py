@@ -159,7 +159,7 @@ class Reconciliation:
     """The fences of those records in question whose attempts are in the history."""
 
 
-# --- what readers get ---------------------------------------------------------------------------
+# --- types returned by reads --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

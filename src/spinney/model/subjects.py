@@ -62,7 +62,7 @@ def _declares(schema: Mapping[str, Any], names: Iterable[str]) -> bool:
 def shortened(text: str, most: int) -> str:
     """Return a text on one line of at most ``most`` characters. What is cut out is its middle, because paths and
     identifiers differ at their ends."""
-    bounded = text[: 4 * most] + text[4 * most :][-most:]  # of megabytes no more is looked at
+    bounded = text[: 4 * most] + text[4 * most :][-most:]  # so that a text of megabytes costs no more
     line = "".join(sign if sign.isprintable() else " " for sign in bounded)
     line = " ".join(line.split())
     if len(line) <= most:

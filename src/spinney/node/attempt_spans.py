@@ -47,7 +47,7 @@ class AttemptSpans:
             return
         for record in records:
             lease = self._open.pop(record.fence, None)
-            # An attempt that was handed back before it began was none.
+            # A lease that was handed back before its attempt began has no span.
             if lease is not None and record.started_us and record.fence not in refused:
                 self._send(lease, record, begun_us, ended_us)
 

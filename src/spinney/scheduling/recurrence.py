@@ -100,7 +100,7 @@ def _newest(schedule: Schedule, first_us: int, until_us: int) -> int:
     newest_us, end_us = first_us, until_us
     follows_us = next_us(schedule, first_us)
     if follows_us is None or follows_us > until_us:
-        return first_us  # as it mostly is
+        return first_us  # the usual case: at most one time is due
     while newest_us < end_us:
         middle_us = (newest_us + end_us) // 2
         candidate_us = next_us(schedule, middle_us)

@@ -104,7 +104,7 @@ class InstalledCommands:
 def installed_commands() -> InstalledCommands:
     """Return the commands of the installed packages. The packages are looked through once for each process."""
     try:
-        # By name and package: which of two comes first must not hang on the order of a directory.
+        # By name and package, so that the order in a directory does not decide which of two comes first.
         entries = sorted(
             map(Application, entry_points(group=GROUP)), key=lambda app: (app.entry.name, app.package)
         )

@@ -28,7 +28,8 @@ def seconds(length: Duration, where: str = "") -> float:
     """
     number = _seconds(length)
     if number is None or not math.isfinite(number):
-        # Who gave the text "30" would give the same again, and a command line takes nothing but text.
+        # A caller that gave the text "30" is not told to give a number: they would give the same text again, and a
+        # command line takes nothing but text.
         or_number = "" if isinstance(length, str) else ", or give a number of seconds"
         raise UsageError(
             f"{where}{where and ': '}{length!r:.80} is no length of time; write numbers with w, d, h, m or s, as in "

@@ -214,7 +214,7 @@ class SerialWorker:
         assignment = Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders)
         return Job(assignment, SerialPort(self._channel, 0), self._stages.types)
 
-    # --- after an attempt -----------------------------------------------------------------
+    # --- the end of an attempt ------------------------------------------------------------
 
     def _caught(self, type_: str, stage: str, params: str, error: BaseException) -> result_rows.Detail:
         """Return the detail of an attempt that raised, and capture the frames of a failure. Raises Terminated

@@ -252,7 +252,7 @@ class Child:
         """Wait until it has ended and no process of it is left."""
         await self._ended.wait()
 
-    # --- ending it ------------------------------------------------------------------------
+    # --- killing an attempt, ending the process -------------------------------------------
 
     async def kill_attempt(self, grace_s: float) -> None:
         """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. In a ``--concurrent`` worker only
