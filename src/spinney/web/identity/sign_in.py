@@ -73,9 +73,8 @@ class SignInFlow:
     async def sign_in(self, request: Request, name: str, password: str) -> SignedIn:
         """Check a name and a password, and open a session. Raises BadLogin, TooManyAttempts (this name or address has
         to wait), TooMany (too many sign in at this moment)."""
-        checked_name = (
-            name if name.isprintable() and len(name) <= NAME_MAX else ""
-        )  # no user has this name; the check takes as long as for a wrong password
+        # No user has the empty name; its check takes as long as that of a wrong password.
+        checked_name = name if name.isprintable() and len(name) <= NAME_MAX else ""
         cookies = await self._identity.cookies()
         visit = replace(self._visit(request), device=cookies.device(request.cookies, checked_name))
 
