@@ -43,7 +43,7 @@ class SqlBridges(SqlPart):
             )
 
     def owner(self, name: str) -> str | None:
-        """Return the process that is to work under a name; None: nobody has ever."""
+        """Return the process that is to work under a name; None: no process ever has."""
         with self._session.look() as tx:
             process = tx.value("select owner from bridges where name = ?", (name,))
             return None if process is None else str(process)

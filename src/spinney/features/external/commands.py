@@ -106,7 +106,7 @@ class _WorkerCommand(Command, route="POST /external/{worker}"):
 
 
 class LeaveExternalWorker(_WorkerCommand, route="DELETE /external/{worker}"):
-    """Leave.
+    """Let an external worker leave.
 
     What the external worker still has goes back, without using up an attempt."""
 

@@ -69,7 +69,7 @@ async def failure(request: Request, context: Authenticated, fingerprint: Mark) -
 
 
 def with_own_messages(look: Queries, failures: FailureGroups, *, root_id: int | None = None) -> FailureGroups:
-    """Return the causes, of which each that has a single job gets the whole message of that job. The message of a cause
+    """Return the causes; one with a single job has the whole message of that job. Otherwise the message of a cause
     lacks numbers and paths, because the messages of its jobs may differ in them. ``root_id``: the tree whose jobs are
     grouped; None: all jobs are."""
     groups = []

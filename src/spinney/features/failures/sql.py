@@ -94,7 +94,7 @@ class SqlFailures(SqlPart):
         return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
 
     def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
-        """Return the only fingerprint that begins so and has jobs (``within`` these limits). Case and a final
+        """Return the only fingerprint with this beginning that has jobs (``within`` these limits). Case and a final
         "…", as tables show it, do not matter.
 
         Raises Refused when there is none or more than one, and UsageError when no fingerprint can begin so.

@@ -129,8 +129,7 @@ def _pieces(read: Callable[[int, int], bytes], start: int) -> Iterator[bytes]:
 
 
 def redactor_of_file(job_id: int, path: str, redactor: Redactor) -> Redactor:
-    """Return what hides the secrets in a file of a job's folder. ``redactor``: what hides the secrets of the
-    job.
+    """Return the redactor of a file in a job's folder. ``redactor``: the one that hides the secrets of the job.
 
     The job's own files are shown as they are. Raises Refused for a file of parameters some of which are
     secret.

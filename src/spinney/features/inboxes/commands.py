@@ -96,7 +96,7 @@ class PutInbox(
         return self.put(service)
 
     def put(self, service: Service, *, internal: bool = False) -> Inbox:
-        """Make or replace it, and return it.
+        """Make or replace the inbox, and return it.
 
         Parameters are checked with a name in the place of the file's, and the caller must have the
         right to submit such a job. ``internal``: as ``Submitter.submit`` has it. Raises what a
@@ -122,7 +122,7 @@ class PutInbox(
 class PauseInbox(
     Command, route="PATCH /inboxes/{name}", role=Role.ADMIN, everywhere=True, to="pause or resume inboxes"
 ):
-    """Pause an inbox, or let it go on.
+    """Pause an inbox, or resume it.
 
     A paused inbox takes nothing; what is dropped there waits."""
 

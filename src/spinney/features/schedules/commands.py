@@ -92,7 +92,7 @@ class PutSchedule(
         return self.put(service)
 
     def put(self, service: Service, *, internal: bool = False) -> Schedule:
-        """Make or replace it, and return it.
+        """Make or replace the schedule, and return it.
 
         ``internal``: as ``Submitter.submit`` has it. Raises what a submission raises, Refused and
         UsageError as ``SqlSchedules.put`` does, and Forbidden for the name of a schedule that the
@@ -122,7 +122,7 @@ class PutSchedule(
 class PauseSchedule(
     Command, route="PATCH /schedules/{name}", role=Role.OPERATOR, to="pause or resume schedules"
 ):
-    """Pause a schedule, or let it go on.
+    """Pause a schedule, or resume it.
 
     A paused schedule submits no jobs; when it is resumed, its catch-up policy decides about the missed times."""
 

@@ -35,7 +35,7 @@ class _Try(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether the receiver has accepted it."""
+        """Whether the receiver has accepted the delivery."""
         return self.outcome == DeliveryOutcome.DELIVERED
 
 
