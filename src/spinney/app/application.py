@@ -273,8 +273,8 @@ class Spinney:
     # --- submitting -----------------------------------------------------------------------
 
     def submit(self, kind: SubmittableType | str, /, *unnamed: Never, **params: Any) -> int:
-        """Submit one job; return its id. A type that this application does not have is named by a text, and its
-        parameters are checked by what its nodes registered in the store. Raises UnknownType and BadParameters, and then
+        """Submit one job; return its id. A job type of another application is given by its name, and its parameters are
+        checked by the schema that its nodes registered in the store. Raises UnknownType and BadParameters, and then
         nothing is stored."""
         require_named(unnamed)
         return self.submit_many(kind, [params])[0]

@@ -180,7 +180,8 @@ class RemoteFiles:
         self._client, self._job_id = client, job_id
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """Yield a file from byte ``start`` on; nothing for one that does not exist, unless it ``must``."""
+        """Yield a file from byte ``start`` on. For one that does not exist it raises NoSuch, or yields nothing when
+        ``must`` is False."""
         try:
             yield from self._client.download_whole(self._job_id, path, start)
         except NoSuch:

@@ -6,8 +6,8 @@ from spinney.service.submitter import Submitter
 
 
 class Control(Submitter, LocalPerformer):
-    """Does commands, submits jobs and reads, in the name and with the rights of one caller. The services of features
-    are had by ``part``: ``control.part(Bulk)``.
+    """Does commands, submits jobs and reads, in the name and with the rights of one caller. ``part`` returns the
+    service of a feature: ``control.part(Bulk)``.
 
     Every operation is durable when it returns, and wakes the nodes that should see it. Each raises Forbidden where the
     caller's rights do not allow it, and NoSuchJob for a job that is not visible to the caller.

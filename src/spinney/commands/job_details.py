@@ -42,7 +42,7 @@ def job_details(service: Service, jobs: Sequence[Job]) -> list[JobDetails]:
 
 
 def plain_job(details: JobDetails) -> Job:
-    """Return the job without what an answer adds to it."""
+    """Return the plain job, without the fields that ``JobDetails`` adds: numbers, fingerprint, verbs and links."""
     return Job(**{name: getattr(details, name) for name in _OF_JOB})
 
 

@@ -142,7 +142,8 @@ class _Quick(NamedTuple):
         return cls(types, frozenset(schema.get("required", ())))
 
     def fits(self, params: Mapping[str, Any]) -> bool:
-        """Return whether the parameters are valid for certain. False says nothing."""
+        """Return whether the parameters are valid for certain. When this is False they may still be valid: the whole
+        schema decides."""
         types = self.types
         if not self.required <= params.keys():
             return False
