@@ -38,7 +38,7 @@ _ELSEWHERE = (errno.EXDEV, errno.EACCES, errno.EPERM)
 
 
 class Stopped(Exception):
-    """Raised by what takes long when the node ends."""
+    """The node ends: a step that takes long, such as copying a file, raises this to stop."""
 
 
 class DropFolder:

@@ -77,8 +77,8 @@ class ViewTree:
 
     def job_ids(self, below: Path | None = None, depth: int = 0) -> Iterator[int]:
         """Yield the ids of the jobs that have a folder, in order. The directories are read as the iteration
-        goes on, so that it can be continued over many steps. ``below`` and ``depth`` are of its own
-        recursion."""
+        goes on, so that it can be continued over many steps. Callers leave out ``below`` and ``depth``, which are for
+        the recursion."""
         try:
             names = sorted(path.name for path in (below or self._root).iterdir() if _is_number(path.name))
         except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -1,4 +1,4 @@
-"""What a caller wants, and how large it may be. It is apart from what else stores take (``jobs``), which workers need
+"""The submission of jobs, and its limits of size. It has a module apart from ``jobs``, whose other classes workers need
 not load."""
 
 from collections.abc import Mapping, Sequence

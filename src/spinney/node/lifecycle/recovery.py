@@ -61,7 +61,7 @@ class LocalHost:
         )
 
     def local(self, node: NodeInfo) -> bool:
-        """Return whether that node runs, or ran, under the kernel of this process."""
+        """Return whether the node runs, or ran, under the same boot of the same machine as this process."""
         return node.host == self.host and node.boot_id == self.boot_id
 
     def proven_gone(self, node: NodeInfo) -> bool:
@@ -69,7 +69,8 @@ class LocalHost:
         return self.local(node) and instances.is_gone(self.run_dir, instance_of(node))
 
     def within_reach(self, node: NodeInfo) -> bool:
-        """Return whether the process with its pid is its guard: on another host, or in another container, it is not."""
+        """Return whether this process sees the node's guard under the pid that the store has: on another host, or in
+        another container, that pid is of another process."""
         return self.local(node) and instances.guarded(self.run_dir, instance_of(node))
 
 

@@ -32,7 +32,8 @@ EVERY_S = 1.0
 
 
 class HoldEnforcer:
-    """``run`` is its task; signals say that there may be something to do."""
+    """Recalls leases that a new hold covers, and sweeps jobs under holds. ``run`` is its task; signals say that there
+    may be something to do."""
 
     def __init__(self, context: NodeContext, pool: WorkerPool, *, node_id: int) -> None:
         self._context, self._pool, self._node_id = context, pool, node_id

@@ -57,7 +57,8 @@ class Intake:
         """Whether arrivals may be open: those of a node before this one, or those that could not be finished."""
 
     def step(self, inbox: Inbox) -> Taken:
-        """Take and reject what can be. Raises StoreUnusable, and Stopped."""
+        """Finish what an earlier step left open, then take or reject the drops that rest. Raises StoreUnusable, and
+        Stopped."""
         folder = DropFolder(Path(inbox.folder), self._stopped)
         jobs, problem = 0, None
         arrivals = self._do(lambda store: store.inboxes.unfinished(inbox.name)) if self._is_open else ()

@@ -43,7 +43,8 @@ _TICKS_AT_ONCE = 50
 
 
 class Maintenance:
-    """``run`` is its task; ``wake`` and ``due`` start the next round earlier."""
+    """Asks who leads and watches the other nodes, and on the leader does what is due for all. ``run`` is its task;
+    ``wake`` and ``due`` start the next round earlier."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from spinney.node.services.loop import every
 
 
 class StorePoll:
-    """``run`` is its task. Calls ``committed`` whenever the store's signature has changed."""
+    """Sends the signal ``committed`` whenever the store's signature has changed. ``run`` is its task."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context, self._signature = context, -1

@@ -8,7 +8,8 @@ MOST_BYTES = 256 * 2**10
 
 
 class StackMemory:
-    """The supervisor's side. Both ends have one file offset, at which ``faulthandler`` writes."""
+    """The supervisor's side of the memory. Supervisor and worker share one file offset, at which ``faulthandler``
+    writes."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("spinney-stacks", os.MFD_CLOEXEC)

@@ -12,7 +12,8 @@ from spinney.node.services.loop import on_wake
 
 
 class FileServer:
-    """``run`` is its task. Without a home (folders are shared) it has nothing to do."""
+    """Answers requests of other hosts for files below this host's folder root. ``run`` is its task. Where folders are
+    shared there is no home, and nothing to do."""
 
     def __init__(self, context: NodeContext, *, home: int) -> None:
         self._context, self._home = context, home
