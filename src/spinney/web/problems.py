@@ -212,7 +212,7 @@ def problem(
 
 
 def of_status(status: int, detail: str, *, instance: str | None = None, **more: Any) -> Response:
-    """Return the response of a problem that this status tells enough about."""
+    """Return the response of a problem whose type and title follow from its status."""
     word, title = _BY_STATUS.get(status, ("refused", "Refused"))
     return problem(status, word, title, detail, instance=instance, **more)
 

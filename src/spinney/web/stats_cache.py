@@ -59,7 +59,7 @@ class StatsCache:
         self._lock = threading.Lock()
 
     def stats(self, service: Service, *, anew: bool = False) -> Stats:
-        """Return what ``Queries.stats`` answers, or answered a moment ago. ``anew``: now."""
+        """Return what ``Queries.stats`` answers, or answered a moment ago. ``anew``: read it now in any case."""
         return self.get(OVERVIEW, service.rights.within, service.part(Queries).stats, anew=anew)
 
     def of_all(self, store: Store) -> Stats:
