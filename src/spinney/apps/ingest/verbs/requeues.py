@@ -97,7 +97,8 @@ class Requeue(Verb, changes=True, long=True):
 
     @property
     def _completed(self) -> Order:
-        """Completed objects begin at their first stage by default, since the files for later ones were cleared."""
+        """Return the order for completed objects. They begin at their first stage by default, since the files that
+        later stages need were cleared."""
         return Order(verb=EngineVerb.RERUN, stage=self.stage or STAGES[0])
 
     def _plan(

@@ -136,9 +136,9 @@ def run(
 
 
 def _turn(row: Row | WrongRow) -> int:
-    """Return when a row is written. Those with a number come first, so that no new service takes a number
-    that a later row names; those without a UUID last, so that none is identified by a URI from which a later
-    row moves its service."""
+    """Return the turn in which a row is written. Rows with a number come first, so that no new service takes a number
+    that a later row names; those without a UUID last, so that none is identified by a URI from which a later row moves
+    its service."""
     if isinstance(row, WrongRow):
         return 2
     return 0 if row.gid is not None else 1 if row.uuid else 2
