@@ -208,14 +208,14 @@ def _changed_settings(
     spec = registry.in_force(name, settings)  # checks the settings
     if change.set.get("type") is not None:
         _require_type(registry, change.set["type"])
-    for field, verb, out, more in (
+    for field, verb, removed, added in (
         ("pinned", "pinned to", change.unpin, change.pin),
         ("barred", "barred from", change.unbar, change.bar),
     ):
-        if out or more:
+        if removed or added:
             # From the list in force: pins that are only declared become the operator's, together with the
             # change.
-            settings[field] = _changed_nodes(name, verb, getattr(spec, field), out, more)
+            settings[field] = _changed_nodes(name, verb, getattr(spec, field), removed, added)
     # Checks the lists of nodes that were just made.
     registry.in_force(name, settings)
     return settings

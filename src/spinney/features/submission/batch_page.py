@@ -248,16 +248,16 @@ async def _grid(
     grid = await context.run(look)
     chosen = [str(state) for state in states or ()]
     query = {"state": chosen, "below": below}
-    own = f"/batches/{job_id}"
+    batch_path = f"/batches/{job_id}"
     return {
         "grid": grid,
         "job_id": job_id,
         "chosen": chosen,
         "below": below,
         "after": after,
-        "now_path": with_query(f"{own}/grid", **query, after=after or None),
-        "next": with_query(own, **query, after=grid.next) if grid.next else None,
-        "first": with_query(own, **query) if after else None,
+        "now_path": with_query(f"{batch_path}/grid", **query, after=after or None),
+        "next": with_query(batch_path, **query, after=grid.next) if grid.next else None,
+        "first": with_query(batch_path, **query) if after else None,
         "large": len(grid.cells) <= LARGE,
         "as_list": with_query("/jobs", **({"root": job_id} if below else {"parent": job_id}), state=chosen),
     }

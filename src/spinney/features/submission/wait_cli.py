@@ -96,7 +96,7 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
 
 
 class _Line:
-    """The jobs waited for, looked at in their order, so that a long list costs little.
+    """The jobs that the command waits for. Of a long list each look reads only those from the first open job on.
 
     A job that has settled is not read again in a long list, although it may be opened again while others
     are still open.
