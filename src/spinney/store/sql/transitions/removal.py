@@ -154,8 +154,8 @@ class Removal:
 
     @cached_property
     def _held_trees(self) -> frozenset[int]:
-        """The roots of trees with a hold on them or on a part. (One on a job alone is left over from when it was
-        open.)"""
+        """Return the roots of trees that have a hold on the whole or on a part. (One on a job alone is left over from
+        when it was open.)"""
         return frozenset(
             top_of(wide.lineage) for wide in self.registry.holds.wide if wide.lineage is not None
         )
