@@ -136,7 +136,8 @@ def is_incomplete(error: httpx.TransportError) -> bool:
 
 
 def require_allowed(answer: httpx.Response) -> None:
-    """Raise the refusal with which the server answers when what broke off is requested again, if it does refuse it."""
+    """Raise the refusal in this answer to a repeated request for content that broke off; any other answer is no
+    error."""
     if answer.is_client_error and answer.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
         raise error_from_response(answer.status_code, answer.content)
 

@@ -65,8 +65,9 @@ def opened(name: str | Path, directory: int | None = None) -> Iterator[int]:
 
 
 def _require_no_writer(fd: int) -> None:
-    """A lease for reading is refused while somebody has the file open for writing. Only the file's owner and root get
-    one, and not on every file system: for others the time that a file rests has to do."""
+    """Raise BlockingIOError while somebody has the file open for writing: then the kernel refuses a lease for reading.
+    Only the file's owner and root get a lease, and not on every file system; for others the time that a file rests has
+    to suffice."""
     try:
         # If somebody opens it for writing while the lease lasts, the signal is one that does nothing.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)

@@ -275,7 +275,7 @@ def _changed_s(path: Path) -> float:
 
 @contextmanager
 def _usable(place: Path) -> Iterator[None]:
-    """Within the context, an OSError of a step of an upload becomes DiskFull or StoreUnusable, with what to do."""
+    """Turn an OSError of a step of an upload into DiskFull or StoreUnusable, with what to do."""
     try:
         yield
     except OSError as error:

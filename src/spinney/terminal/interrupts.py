@@ -58,7 +58,8 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
-        """Python drops an exception that was raised in a finalizer: raise this one once more, outside of it."""
+        """Have KeyboardInterrupt raised once more, outside of the finalizer in which Python has dropped it; report any
+        other lost exception as Python does."""
         if isinstance(lost.exc_value, KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         else:

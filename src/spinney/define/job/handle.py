@@ -414,15 +414,15 @@ class ForeignType:
         return [checked_text(self.name, self.schema, row, self._check) for row in rows]
 
 
-def _chunks(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Split a submission, as JSON values, into parts that are each short enough for one message and one
+def _chunks(submission: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Split a submission, given as JSON values, into parts that are each short enough for one message and one
     transaction, in their order."""
-    texts, keys = row["params"], row.get("keys", ())
+    texts, keys = submission["params"], submission.get("keys", ())
     start = 0
     while start < len(texts):
         end = _end_of_chunk(texts, start)
         some_keys = list(keys[start:end])
-        yield {**row, "params": list(texts[start:end])} | ({"keys": some_keys} if some_keys else {})
+        yield {**submission, "params": list(texts[start:end])} | ({"keys": some_keys} if some_keys else {})
         start = end
 
 

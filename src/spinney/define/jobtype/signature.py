@@ -99,8 +99,7 @@ def _require_no_shared_default(where: str, name: str, default: object) -> None:
 
 
 def _require_long_secret(where: str, name: str, annotation: Any, default: object) -> None:
-    """Refuse a default that is shorter than the secret may be, as such a value is. An empty one means that there is no
-    secret."""
+    """Refuse a default that is shorter than values of the secret may be. An empty one means that there is no secret."""
     if default is None or default in ("", b""):
         return
     for secret in _secrets(annotation):

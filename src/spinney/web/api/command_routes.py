@@ -55,7 +55,7 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
 
 
 def _lines_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
-    """Describe the other form of the answer of a command that tells how far it is."""
+    """Document the second form of the answer of a command with progress: lines of JSON."""
     if not command.progress:
         return {}
     names = " or ".join(f'`{{"{name}": …}}`' for name in command.progress)
@@ -69,7 +69,7 @@ def _lines_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]
 
 
 def _csv_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
-    """Describe the other form of the answer of a list."""
+    """Document the second form of the answer of a list: CSV."""
     item = csv_lines.item_type(command.answer()) if command.route.method == "GET" else None
     if item is None:
         return {}
@@ -80,14 +80,14 @@ def _csv_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
 
 
 def _plan_documented(command: type[Command], plan: type[Command] | None) -> dict[int | str, dict[str, Any]]:
-    """Describe the answer of a dry run where its status, 200, is not that of the command."""
+    """Document the answer of a dry run where its status, 200, is not that of the command."""
     if plan is None or command.route.status == 200:
         return {}
     return {200: {"description": "With `dry_run`: what it would do.", "model": plan.answer()}}
 
 
 def _place(command: type[Command]) -> tuple[str, str]:
-    """Return by what a command and its dry run belong together: method and path."""
+    """Return method and path, by which a command and its dry run are matched."""
     return command.route.method, command.route.path
 
 

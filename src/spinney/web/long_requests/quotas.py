@@ -85,7 +85,7 @@ class Quotas:
         self.uploads = self._quota("long uploads", "uploads")
 
     def _quota(self, noun: str, kind: str) -> Quota:
-        """``kind``: how the names of its settings begin."""
+        """Return the quota of one kind of requests. ``kind``: the word with which the names of its settings begin."""
         return Quota(
             noun,
             most=getattr(self._settings, f"{kind}_max"),
