@@ -13,7 +13,7 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session
 
 if TYPE_CHECKING:
-    from spinney.store.sql.submit import spawns
+    from spinney.store.sql.submit import new_jobs, spawns
 
 UNDER_MAX = 50
 """The most jobs that are submitted under holds of their own in one transaction."""
@@ -71,6 +71,19 @@ class SqlSubmissions:
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
             if once is not None:
                 idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
+        result = self._submit_in_steps(plans, range(first_id, first_id + total), once, now_us)
+        if soon is not None:
+            soon()
+        return result
+
+    def _submit_in_steps(
+        self, plans: "list[new_jobs.Plan]", ids: range, once: SubmissionKey | None, now_us: int
+    ) -> SubmitResult:
+        """Write the jobs of a long submission, whose ids are taken, in steps; publish them, and place those that can be
+        placed now."""
+        from spinney.store.sql.submit import idempotency, staging
+
+        write, registry, first_id = self.session.write, self.session.registry, ids[0]
         lightly = partial(write, durable=False)
         beat_us = staging.write_steps(write, registry, plans, first_id, now_us, lightly)
         with write() as tx:
@@ -78,15 +91,13 @@ class SqlSubmissions:
             if once is not None:
                 idempotency.publish(tx, once, first_id)
         # Accepted: jobs that cannot be placed now are placed by the next sweep, and must not be submitted again.
-        ids_, held = range(first_id, first_id + total), 0
+        held = 0
         with suppress(StoreUnusable):
             while self._staging_step(now_us) == 0:
                 pass
             with self.session.look() as tx:
-                held = self._held_on_arrival(tx, ids_)
-        if soon is not None:
-            soon()
-        return SubmitResult(ids=ids_, held=held)
+                held = self._held_on_arrival(tx, ids)
+        return SubmitResult(ids=ids, held=held)
 
     def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
         """Return how many of these jobs a hold has kept from the beginning. They are counted by their rows,
