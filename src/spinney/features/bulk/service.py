@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nlargest
 
 from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
@@ -249,16 +250,8 @@ class Bulk(Service):
             self.go_on()
             on_canary_check(report, canary_run)
 
-        def size() -> int:
-            """Return how many jobs the next step may take; raise when the canary has ended the run."""
-            if trial is None:
-                return STEP
-            if trial.room() == 0 and (stopped := trial.watch(look)):
-                raise _Enough(stopped)
-            return trial.room()
-
         try:
-            for step in map(self._visible, self._steps(plan, size, at_once)):
+            for step in map(self._visible, self._steps(plan, partial(_room, trial, look), at_once)):
                 report.add(step)
                 if trial is not None:
                     trial.add(step.touched)
@@ -318,6 +311,15 @@ class Bulk(Service):
 
 class _Enough(Exception):
     """Raised to end the run when too many jobs of a canary have failed; the message says so."""
+
+
+def _room(trial: CanaryRun | None, look: Callable[[CanaryRun], None]) -> int:
+    """Return how many jobs the next step may take. Raises _Enough when the canary has ended the run."""
+    if trial is None:
+        return STEP
+    if trial.room() == 0 and (stopped := trial.watch(look)):
+        raise _Enough(stopped)
+    return trial.room()
 
 
 def require_order(service: Service, order: Order, picked: Filter) -> None:
