@@ -207,6 +207,13 @@ def conditions(job_filter: Filter) -> Conditions:
         say("jobs.id in (select j.value from json_each(?) j)", list_text(job_filter.ids))
     if job_filter.superseded is not None:
         say(f"jobs.superseded is {'not ' if job_filter.superseded else ''}null")
+    _say_limits(job_filter, say)
+    _say_other_rows(job_filter, say)
+    return where, args
+
+
+def _say_limits(job_filter: Filter, say: Callable[..., None]) -> None:
+    """Add the conditions that a job is within limits, and outside others."""
     if job_filter.within is not None:
         for column, names in (
             ("collection", job_filter.within.collections),
@@ -219,13 +226,6 @@ def conditions(job_filter: Filter) -> Conditions:
                 )
     if job_filter.beyond is not None:
         say(*_outside(job_filter.beyond))
-    if job_filter.tree_at_rest:
-        say(
-            "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
-            "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
-        )
-    _say_other_tables(job_filter, say)
-    return where, args
 
 
 def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
@@ -239,8 +239,13 @@ def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
     return f"({' or '.join(terms) or '1 = 0'})", *lists.values()
 
 
-def _say_other_tables(job_filter: Filter, say: Callable[..., None]) -> None:
-    """Add the conditions on rows of other tables that belong to the job."""
+def _say_other_rows(job_filter: Filter, say: Callable[..., None]) -> None:
+    """Add the conditions on other rows that belong to the job: of its root and parent, and in other tables."""
+    if job_filter.tree_at_rest:
+        say(
+            "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
+            "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
+        )
     if job_filter.node is not None:
         # In this order, because the first condition decides most rows.
         named = "(select id from nodes where name = ?)"
