@@ -87,18 +87,9 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
                 httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
                 client.stream(method, uri, headers=headers, content=xml) as response,
             ):
-                target = response.headers.get("location")
-                if (
-                    response.status_code in (301, 302, 303, 307, 308)
-                    and target
-                    and len(redirects) < REDIRECTS_MAX
-                ):
+                if len(redirects) < REDIRECTS_MAX and (target := _redirect_target(uri, response)) is not None:
                     redirects.append(response.status_code)
-                    uri = urljoin(uri, target)
-                    if urlsplit(uri).scheme not in ("http", "https"):
-                        raise Unreachable(
-                            error("bad_redirect", f"It redirects to {uri[:100]}, which is no HTTP")
-                        )
+                    uri = target
                     continue
                 is_compressed = _is_compressed(response)
                 body, is_whole = (b"", False) if is_compressed else _body(response, body_max)
@@ -119,6 +110,18 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
             raise Unreachable(error("timeout", f"{_host(uri)} did not answer in time")) from None
         except httpx.HTTPError as problem:
             raise Unreachable(_connection_fault(_host(uri), problem)) from None
+
+
+def _redirect_target(uri: str, response: httpx.Response) -> str | None:
+    """Return where the response redirects to from ``uri``; None: it does not. Raises Unreachable when that is no
+    HTTP."""
+    location = response.headers.get("location")
+    if response.status_code not in (301, 302, 303, 307, 308) or not location:
+        return None
+    target = urljoin(uri, str(location))
+    if urlsplit(target).scheme not in ("http", "https"):
+        raise Unreachable(error("bad_redirect", f"It redirects to {target[:100]}, which is no HTTP"))
+    return target
 
 
 def refuse_compressed(fetched: Fetched) -> None:
