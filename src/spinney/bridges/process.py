@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -107,12 +107,9 @@ def work(
     with ExitStack() as stack:
         if not replace:
             stack.enter_context(sole(name, store, wait=False))
-        # The node outlives a bridge that is killed, and may be at work: the next bridge starts another, which takes
-        # over from it.
-        command = [sys.executable, "-m", "spinney", "node", application, "--replace"]
-        command += ["--name", own, "--slots", str(slots), "--drain", drain]
-        command += ["--store", store] if store else []
-        process = subprocess.Popen(command, env=os.environ | {"SPINNEY_NODE_STARTER": name})
+        options = ["--name", own, "--slots", str(slots), "--drain", drain]
+        options += ["--store", store] if store else []
+        process = _start_node(application, options, name)
         threading.Thread(target=_stop_with, args=(process, ended), daemon=True).start()
 
         def drain_node(*_: object) -> None:
@@ -141,11 +138,20 @@ def work(
         log.error(
             "%s: its node %s has ended by itself (exit code %d), so the bridge ends, too; start the bridge again by "
             "its own command, which starts the node, or let systemd do it",
-            bridge.foreign.name,
+            name,
             own,
             code,
         )
     return 0 if code == -signal.SIGTERM else code
+
+
+def _start_node(application: str, options: Sequence[str], bridge_name: str) -> "subprocess.Popen[bytes]":
+    """Start the node of a bridge.
+
+    The node outlives a bridge that is killed, and may be at work: the next bridge starts another, which takes over from
+    it (``--replace``)."""
+    command = [sys.executable, "-m", "spinney", "node", application, "--replace", *options]
+    return subprocess.Popen(command, env=os.environ | {"SPINNEY_NODE_STARTER": bridge_name})
 
 
 def _stop_with(node: "subprocess.Popen[bytes]", ended: threading.Event) -> None:
