@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from spinney.model.errors import UnknownType as UnknownType
     from spinney.model.errors import UnlawfulTransition as UnlawfulTransition
     from spinney.model.errors import UsageError as UsageError
-    from spinney.model.values.counts import counted as counted
     from spinney.model.values.hints import did_you_mean as did_you_mean
     from spinney.model.values.hints import listed as listed
+    from spinney.model.values.texts import counted as counted
 else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
@@ -44,7 +44,7 @@ else:
                 "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
                 "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
             ),
-            "spinney.model.values.counts": "counted",
+            "spinney.model.values.texts": "counted",
             "spinney.model.values.hints": "did_you_mean listed",
         },
     )

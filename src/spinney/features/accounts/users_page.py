@@ -21,7 +21,7 @@ from spinney.features.accounts.commands import (
 from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
 from spinney.model.access import Role
 from spinney.model.rights.accounts import Session, Token, User
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,

@@ -29,8 +29,8 @@ from spinney.features.audit.details import in_words
 from spinney.files.copies import sync_folder
 from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.model.operators.audits import AuditCall, AuditEntry, details
-from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
+from spinney.model.values.texts import counted
 from spinney.terminal.commands import Shown, command, steps
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import (

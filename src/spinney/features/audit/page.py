@@ -17,8 +17,8 @@ from spinney.features.audit.details import LISTED, in_words
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.audits import AuditCall, details
-from spinney.model.values.counts import counted
 from spinney.model.values.lists import Page
+from spinney.model.values.texts import counted
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.page_responses import number_of, page, with_query
 from spinney.web.pages.text_formats import moment

@@ -19,8 +19,8 @@ import typer
 from spinney.model.errors import Refused, UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import LEASED
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
+from spinney.model.values.texts import counted
 from spinney.model.values.times import from_us
 from spinney.terminal.connection import open_commands
 from spinney.terminal.exit_codes import Exit

@@ -20,9 +20,8 @@ from spinney.model.operators.bulk_runs import Plan, Report
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.states import State
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of, listed
-from spinney.model.values.texts import whole_number
+from spinney.model.values.texts import counted, whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.request_context import Principal, RequestContext, now_us
 

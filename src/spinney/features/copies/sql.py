@@ -24,8 +24,8 @@ import orjson
 from sqlalchemy import Boolean, Column, Float, Integer, Table
 
 from spinney.model.errors import Refused, StoreUnusable
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
+from spinney.model.values.texts import counted
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import DamagedText, Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SCHEMA_VERSION, SchemaState

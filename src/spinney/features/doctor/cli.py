@@ -17,7 +17,7 @@ from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.commands import Examination, ExamineStore, ListRules, RepairStore
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.terminal import completion, endpoint
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings

@@ -18,7 +18,7 @@ from spinney.features.explain.node_words import (
     no_sign_of_life,
     taken_back,
 )
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 
 _OWNED = {
     "kept": "job {owner} keeps the lock {lock!r} until it settles",

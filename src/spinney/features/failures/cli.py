@@ -6,7 +6,7 @@ import typer
 
 from spinney.features.failures.commands import ListFailures
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.terminal import completion
 from spinney.terminal.commands import command
 from spinney.terminal.options.arguments import JsonOption, option

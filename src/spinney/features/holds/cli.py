@@ -29,7 +29,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Hold, HoldPreview, Scope, scope_text
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.model.values.times import parse_time
 from spinney.schemas import BulkProgress
 from spinney.terminal import completion

@@ -17,8 +17,8 @@ from spinney.features.holds.commands import LayHold, LiftHold, held_filter, lift
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.holds import Hold, Scope, scope_text
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import listed
+from spinney.model.values.texts import counted
 from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,

@@ -12,7 +12,7 @@ import typer
 from spinney.commands import Performs
 from spinney.features.homes.commands import COUNTED, ListHomes, RehomeJob, ReleaseHome
 from spinney.model.errors import UsageError
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.terminal import completion
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands

@@ -21,7 +21,7 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan, StageCount
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.web.pages.filters import FilterQuery, parse_filters
 from spinney.web.pages.forms import Form, page_or_part
 from spinney.web.pages.page_responses import page, redirect

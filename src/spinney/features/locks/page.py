@@ -24,7 +24,7 @@ from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.operators.locks import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
 from spinney.web.pages.page_responses import with_query
 from spinney.web.request_context import Authenticated

@@ -14,9 +14,8 @@ from spinney.commands import Performs
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX, NodeStatus
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
-from spinney.model.values.texts import whole_number
+from spinney.model.values.texts import counted, whole_number
 from spinney.terminal import completion
 from spinney.terminal.commands import list_command, steps
 from spinney.terminal.options.arguments import JsonOption, argument

@@ -15,8 +15,8 @@ from spinney.features.external.service import External
 from spinney.features.nodes.commands import DrainNode, ResumeNode, SetSlots
 from spinney.model.external import ExternalWorker
 from spinney.model.fleet import NodeOrders, NodeStatus
-from spinney.model.values.counts import counted
 from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.model.values.texts import counted
 from spinney.web.pages.forms import add_action, page_or_part, read_coalesced
 from spinney.web.request_context import Authenticated
 

@@ -19,7 +19,7 @@ from spinney.features.retention.commands import (
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.terminal import completion, endpoint
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
 from spinney.terminal.options.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from spinney.model.access import Role
 from spinney.model.errors import StoreUnusable
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.service.service import Service
 
 REST_SHARE = 4.0

@@ -12,8 +12,8 @@ from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.settings.webhooks import WebhookHealth
 from spinney.model.states import State
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import first_of
+from spinney.model.values.texts import counted
 from spinney.web.pages.page_responses import segment, with_query
 from spinney.web.pages.text_formats import cut, exception
 

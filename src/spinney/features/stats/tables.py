@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.model.operators.stats import Percentiles
 from spinney.model.states import State
-from spinney.model.values.counts import counted
 from spinney.model.values.limits import as_text
+from spinney.model.values.texts import counted
 from spinney.terminal.output import display
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from spinney.model.access import Role
 from spinney.model.errors import Refused, SpinneyError, UnknownType, UsageError
 from spinney.model.rights.submit_rights import may_submit
 from spinney.model.types import TypeSpec
-from spinney.model.values.counts import counted
 from spinney.model.values.hints import did_you_mean
+from spinney.model.values.texts import counted
 from spinney.service.submit_rights import require_type
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.web.files import multipart, spool

@@ -5,13 +5,12 @@
 ``durations``     lengths of time as people write them, and as they are shown
 ``times``         points in time as people write them: so long ago, or a date
 ``limits``        limits of queues: a number of slots, or a percentage of all
-``counts``        a number with its noun, for messages
 ``hints``         the nearest existing name, for messages about an unknown one
 ``paths``         where job folders, files beside a store and run-time directories are
 ``store_urls``    URLs of stores: what they name, and how they are shown without their password
 ``networks``      which addresses outgoing connections may reach, and which addresses count as one client
 ``products``      results for people, as entries in the data of a tree's root
-``texts``         texts as both databases store them
+``texts``         texts as both databases store them, and as people read them: a number with its noun
 ``lists``         one page of a list, or a whole one
 ``plain_json``    the JSON form of values that orjson does not know
 ``unreadable``    what stands for JSON of the database that cannot be read

@@ -16,3 +16,9 @@ def plain_message(message: str) -> str:
     be a valid integer, unable to parse string as an integer", and a sentence of ours without the words before it."""
     words = message.removeprefix("Value error, ").partition(", unable to parse")[0]
     return words.replace("a valid integer", "a whole number")
+
+
+def counted(count: int, singular: str, many: str | None = None) -> str:
+    """Return a count with its noun: ``1 job``, ``1,204 jobs``. ``many``: the plural where it is not ``singular`` with
+    an s."""
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"

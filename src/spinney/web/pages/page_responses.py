@@ -21,7 +21,7 @@ from spinney.model.access import Role
 from spinney.model.jobs import job_number
 from spinney.model.states import SETTLED, State
 from spinney.model.values import limits
-from spinney.model.values.counts import counted
+from spinney.model.values.texts import counted
 from spinney.web.pages import charts, text_formats
 from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
