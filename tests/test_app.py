@@ -109,8 +109,7 @@ def test_a_wrong_parameter_is_refused_by_name_and_nothing_is_stored(app: Spinney
     ):
         resize.submit_many([{"picture": "a"}, {"picture": "b"}, {"picture": "c", "width": "x"}])
 
-    with app._lock:
-        store, _ = app._open()
+    with app._use_store() as (store, _):
         assert len(store.jobs(Filter())) == 1
 
 
@@ -167,8 +166,7 @@ def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> No
 
     newer.submit("resize", n=1)
     resize.submit(n=2)
-    with app._lock:
-        store, _ = app._open()
+    with app._use_store() as (store, _):
         assert store.types()["resize"].description == "newer"
     newer.close()
 

@@ -10,19 +10,17 @@
 Nodes load the same object by ``spinney.load_app("module:app")``. The store is opened when something is first submitted
 or read, so that workers, which do neither, start fast."""
 
-import atexit
-import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
-from weakref import WeakSet
 
 import orjson
 
-from spinney.config import Settings, settings
+from spinney.app.app_store import AppStore
+from spinney.config import Settings
 from spinney.define import stage_guard
 from spinney.define.job.handle import ForeignType, Submittable, submittable
 from spinney.define.job.options import Options
@@ -65,8 +63,6 @@ TypeT = TypeVar("TypeT", bound=JobType)
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
 """How long ``wait`` sleeps between polls, in seconds: at first, and at most."""
-_open_apps: "WeakSet[Spinney]" = WeakSet()
-"""The applications whose stores are open."""
 
 
 class Spinney:
@@ -92,12 +88,9 @@ class Spinney:
         self.schedules: dict[str, Schedule] = {}
         self.named_store = store
         """The store that the code names; None: it names none."""
-        self._locations = (store, folders)
         self._submit = submit
         self._clock = clock
-        self._lock = threading.Lock()
-        self._opened: tuple[int, Store, Waker] | None = None
-        self._known_types: set[str] = set()
+        self._store = AppStore(store, folders)
 
     # --- declaring ------------------------------------------------------------------------
 
@@ -286,8 +279,7 @@ class Spinney:
         application. Raises UsageError when the queue has none, UnknownType, BadParameters.
         """
         require_named(unnamed)
-        with self._lock:
-            store, _ = self._open()
+        with self._use_store() as (store, _):
             spec = store.queue_admin.in_force(queue)
             own = next((q for q in self.queues if q.name == queue), None)
             if own is not None and spec.type is None and queue not in store.queues():
@@ -314,8 +306,8 @@ class Spinney:
         """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each. For types of
         other applications, see ``submit``."""
         if isinstance(kind, str) and kind not in self.types:
-            with self._lock:
-                types = self._open()[0].types()
+            with self._use_store() as (store, _):
+                types = store.types()
             if kind not in types:
                 names = {*self.types, *types}
                 raise UnknownType(unknown("job type", kind, names, "start a node whose application has it"))
@@ -331,10 +323,9 @@ class Spinney:
             submission = kind.submit_options.submission(kind.name, texts, keys)
             if not texts:
                 return []
-            with self._lock:
-                store, waker = self._open()
-                if kind.name not in self._known_types:
-                    self._known_types = self.introduce(store)
+            with self._use_store() as (store, waker):
+                if kind.name not in self._store.known_types:
+                    self._store.known_types = self.introduce(store)
                 ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
                 waker.now()  # otherwise nodes see them at their next poll
                 return ids
@@ -344,14 +335,13 @@ class Spinney:
     def job_info(self, job_id: int) -> "JobInfo":
         """Return a job with its state. Raises NoSuchJob."""
         _require_job_id(job_id)
-        with self._lock:
-            return self._open()[0].job(job_id)
+        with self._use_store() as (store, _):
+            return store.job(job_id)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
         """Return what the stages of a job returned, by stage. Raises NoSuchJob."""
         _require_job_id(job_id)
-        with self._lock:
-            store, _ = self._open()
+        with self._use_store() as (store, _):
             store.job(job_id)  # raises; the store itself returns no results for a missing job
             return store.results(job_id)
 
@@ -375,8 +365,7 @@ class Spinney:
     @property
     def settings(self) -> Settings:
         """Return where the store and the folders are."""
-        store, folders = self._locations
-        return settings(store, folders, environment=os.environ, directory=Path.cwd())
+        return self._store.settings
 
     def introduce(self, store: "Store") -> set[str]:
         """Register the types that no node has registered yet in a store, with their queues and locks, so that jobs may
@@ -393,16 +382,15 @@ class Spinney:
 
     def close(self) -> None:
         """Close the store; the next use opens it again."""
-        with self._lock:
-            self._close()
+        self._store.close()
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _close(self) -> None:
-        if self._opened is not None and self._opened[0] == os.getpid():
-            for opened in self._opened[1:]:
-                opened.close()
-        self._opened = None
+    def _use_store(self) -> AbstractContextManager[tuple["Store", "Waker"]]:
+        """Return a context that has the store and the waker of its nodes. Raises UsageError within a stage (see
+        ``stage_guard``)."""
+        stage_guard.require_store_allowed(self, names_store=self.named_store is not None)
+        return self._store.use()
 
     def _add(self, job_type: TypeT) -> TypeT:
         if job_type.name in self.types:
@@ -420,31 +408,6 @@ class Spinney:
                 f"it has: {listed(self.types)}"
             )
         return job_type
-
-    def _open(self) -> tuple["Store", "Waker"]:
-        """Return the store and the waker of its nodes. The caller must have the lock: one thread at a time. A forked
-        child opens its own store, because connections must not be shared. Raises UsageError within a stage (see
-        ``stage_guard``)."""
-        stage_guard.require_store_allowed(self, names_store=self._locations[0] is not None)
-        if self._opened is None or self._opened[0] != os.getpid():
-            # Imported here, because workers load the application and must start fast.
-            from spinney.store.sql import open_store
-            from spinney.wakeup import Waker
-
-            where = self.settings
-            store = open_store(where.store)
-            self._opened = (os.getpid(), store, Waker(store, where.run_dir))
-            self._known_types = set()
-            _open_apps.add(self)
-        return self._opened[1:]
-
-
-@atexit.register
-def _close_open_apps() -> None:
-    """Close the stores that nobody has closed: a file takes up its journal when the last process closes it."""
-    for app in list(_open_apps):
-        if app._lock.acquire(blocking=False):  # a daemon thread that never ends may have it
-            app._close()
 
 
 def _foreign(spec: TypeSpec, options: Options) -> ForeignType:
