@@ -42,6 +42,7 @@ class Host:
         self.stages: dict[int, tuple[int, str]] = {}
         self.rows: dict[int, list[Any]] = {}
         self.returned: list[int] = []
+        self.blockers: list[tuple[int, list[int]]] = []
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.number = 0
         """The number of the latest request."""
@@ -224,6 +225,9 @@ class Host:
 
     def output(self, child: Child, fence: int, stream: str, text: str) -> None:
         self.pump.put(child.name, fence, stream, text)
+
+    def blocked(self, child: Child, blocker: int, late: list[int]) -> None:
+        self.blockers.append((blocker, late))
 
     def exited(self, child: Child, how: Exit) -> None:
         self.exits[child.name] = how

@@ -185,6 +185,23 @@ async def flowing_too_long() -> None:
     await asyncio.sleep(3600)
 
 
+@app.job(timeout=1, grace=0.2)
+async def flowing_briefly() -> None:
+    await asyncio.sleep(0)
+
+
+@app.job(max_attempts=2)
+async def blocks_the_loop(file: str, note_in: str, in_task: bool = False) -> None:
+    """Block the event loop until the file is there, itself or in a task of its own."""
+
+    async def block() -> None:
+        note(note_in, "blocks")
+        while not Path(file).exists():  # noqa: ASYNC240
+            time.sleep(0.005)  # noqa: ASYNC251
+
+    await (asyncio.create_task(block()) if in_task else block())
+
+
 app.program("shout", ["/bin/sh", "-c", "echo loud; echo '{\"ok\": true}' > $SPINNEY_RESULT"])
 
 

@@ -93,6 +93,30 @@ def test_a_segfault_costs_its_neighbours_nothing_and_the_guilty_job_is_found_alo
     assert working.settled([once])[0].state is State.ORPHANED
 
 
+@pytest.mark.parametrize("in_task", [False, True])
+def test_an_attempt_that_blocks_the_event_loop_is_to_blame_for_the_time_limits_of_others(
+    working: Cluster, in_task: bool
+) -> None:
+    # Given an attempt that blocks the event loop, and another one that cannot begin because of it
+    go, notes = working.file("go"), working.file("notes")
+    (blocker,) = working.submit(
+        "blocks_the_loop", {"file": str(go), "note_in": str(notes), "in_task": in_task}
+    )
+    until(lambda: lines(notes), "the event loop is blocked")
+    (other,) = working.submit("flowing_briefly")
+    # When that one has exceeded its time limit
+    until(lambda: len(lines(notes)) == 2, "the blocking one runs again")
+    # Then it goes back, and passes beside the other one, which runs alone now
+    assert working.settled([other])[0].state is State.COMPLETED
+    assert uncounted(working, other)
+    assert f"job {blocker} blocked its event loop" in (working.attempts(other)[0].message or "")
+    go.touch()
+    assert working.settled([blocker])[0].state is State.COMPLETED
+    first, second = working.attempts(blocker)
+    assert (first.outcome, second.outcome, second.attempt) == (Outcome.TIMEOUT, Outcome.OK, 2)
+    assert "blocked the event loop" in (first.message or "")
+
+
 class FakeShared:
     """A shared worker in which two attempts run, 101 and 102."""
 
@@ -230,6 +254,19 @@ async def test_what_a_worker_that_is_being_killed_says_of_the_others_is_an_inter
         worker, [[101, 1, 2, {"outcome": worker_outcome}], [102, 1, 2, {"outcome": worker_outcome}]]
     )
     assert [r.outcome for r in scene.recorded] == [outcome, Outcome.CANCELLED]
+
+
+@pytest.mark.parametrize("worker_outcome", ["cancelled", "error", "ok"])
+@pytest.mark.parametrize(("on_lost", "outcome"), [("requeue", Outcome.RETURNED), ("orphan", Outcome.LOST)])
+async def test_a_time_limit_that_another_one_made_it_exceed_is_an_interruption(
+    worker_outcome: str, on_lost: str, outcome: Outcome
+) -> None:
+    scene = await shared(on_lost)
+    worker: Any = scene.pool.concurrent
+    worker.endings = {101: (Outcome.TIMEOUT, "exceeded its time limit of 1 s")}
+    row = [101, 1, 2, {"outcome": worker_outcome, "blocked": "job 7 blocked its event loop for 3.0 s"}]
+    scene.dispatcher.done(worker, [row])
+    assert [(r.outcome, r.message) for r in scene.recorded] == [(outcome, row[3]["blocked"])]
 
 
 async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> None:

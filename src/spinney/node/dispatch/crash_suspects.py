@@ -7,6 +7,9 @@ runs once more alone, in a worker of its own. A job that ends normally there is 
 too, has died by itself, which uses up an attempt and counts towards poison, and the next attempt is alone as well. So a
 guilty job fails in spite of its neighbours, and costs them at most one more run on each node.
 
+A job that blocked the event loop of a shared worker until the worker was ended is known by name, and runs alone from
+then on.
+
 The list belongs to the node and is lost with it. Another node that claims the guilty job detects it in the same way,
 once."""
 

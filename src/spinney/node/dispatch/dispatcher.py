@@ -337,13 +337,16 @@ class Dispatcher:
     def _unusual(self, worker: PoolWorker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """Record an attempt whose row has more than a plain success, or that was asked to end. Only the dispatcher
         knows which were: one that was broken off without that, or failed while its worker was being killed, is an
-        interruption. One that returned after its time limit has not passed: it may have returned because of it."""
+        interruption. One that returned after its time limit has not passed: it may have returned because of it. Where
+        another attempt blocked the event loop meanwhile, that counts as an interruption."""
         row = row if len(row) > _PLAIN else [*row, {}]
         fence, detail = row[0], row[_PLAIN]
         outcome = Outcome(detail.get("outcome", "ok"))
         message = detail.get("message")
         ending = worker.endings.get(fence)
-        if ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
+        if ending is not None and ending[0] is Outcome.TIMEOUT and "blocked" in detail:
+            outcome, message = interrupted_outcome(task.lane, detail["blocked"])
+        elif ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
             outcome, message = ending
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
             outcome, message = interrupted_outcome(task.lane, _BESIDE)

@@ -22,11 +22,13 @@ from spinney.folders import folders
 from spinney.model.attempts import remarks
 from spinney.model.errors import CommitUncertain, SpinneyError, UsageError
 from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.lanes import Lane
 from spinney.node.dispatch.output import Pump
 from spinney.node.dispatch.record_queue import RecordQueue
+from spinney.node.dispatch.records import interrupted_outcome
 from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.lifecycle import unsynced_files
@@ -47,6 +49,11 @@ CLEAN_UP_S = 1.0
 """Seconds between TERM and KILL for a shared worker: its other attempts have had their time before."""
 LOOK_S = 0.02
 """Seconds between two checks of what still runs beside an attempt that is being ended."""
+_BLOCKED = (
+    "blocked the event loop, in which other attempts run, too: call what blocks in a thread (await asyncio.to_thread), "
+    "or give the stage isolation='thread' or 'process'"
+)
+"""The message of an attempt that was ended because it did."""
 _SLACK_S = 0.01
 """How much a timer may fire early by another clock, in seconds."""
 
@@ -423,6 +430,25 @@ class WorkerPool(Events):
     def output(self, child: Child, fence: int, stream: str, text: str) -> None:
         """Pass on what an attempt in a shared worker has printed."""
         self._pump.put(child.name, fence, stream, text)
+
+    def blocked(self, child: Child, blocker: int, late: list[int]) -> None:
+        """Blame the attempt that blocks the event loop for the time limits that others have exceeded because of it.
+        These go back; the job of the blocking one is run alone from now on."""
+        worker = self._workers[child]
+        overdue = [f for f in late if f in worker.held and worker.endings[f][0] is Outcome.TIMEOUT]
+        task = worker.held.get(blocker)
+        if task is None or not overdue:
+            return
+        name = f"stage {task.lease.stage} of job {task.lease.job_id}"
+        for fence in overdue:
+            if fence != blocker:
+                lane = worker.held[fence].lane
+                worker.endings[fence] = interrupted_outcome(lane, f"{name} blocked its event loop")
+        before = worker.endings.get(blocker)
+        if before is None or before[0] is Outcome.TIMEOUT:
+            exceeded = "" if before is None else f"{before[1]}, and "
+            worker.endings[blocker] = (Outcome.TIMEOUT, f"{exceeded}{_BLOCKED}")
+            self.crash_suspects.add([task.lease.job_id])
 
     def exited(self, child: Child, how: Exit) -> None:
         """Begin to record what a worker ran that has ended with all its processes (``_after_exit``). While

@@ -5,7 +5,8 @@ demand; ``async`` stages are tasks of one event loop in a thread of its own, so 
 a handle's request, which blocks. An attempt that has ended sends its row; attempts that end meanwhile leave theirs to
 it, and tasks that end in one turn of the event loop send once. A single row costs a message, a change of threads in the
 supervisor and a transaction. When a task blocks the loop, the supervisor fetches finished rows by a signal
-(``worker_startup.FLUSH_SIGNAL``).
+(``worker_startup.FLUSH_SIGNAL``). A cancel request waits for the loop, too: when it comes late, the worker says whose
+task or callback the loop was running, so that nobody is blamed for a time limit that another attempt made it exceed.
 
 It guarantees less than a worker of one attempt at a time, which is why both exist: processes that an attempt left
 behind cannot be told from its neighbours' and are ended when nothing else is running; output past Python's streams is
@@ -19,6 +20,7 @@ import ctypes
 import inspect
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -45,6 +47,8 @@ from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
+BLOCKED_S = 1.0
+"""From how many seconds on the event loop counts as blocked, when a cancel request waits for it."""
 _libc = ctypes.CDLL(None)
 
 
@@ -64,11 +68,21 @@ class _Attempt:
     stopped: bool = False
     """Whether it was stopped with the worker, and not by its own cancel request: its outcome does not count."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    is_async: bool = False
     task: "asyncio.Task[None] | None" = None
+    """Of an ``async`` stage; None until the event loop has made it."""
     thread: int = 0
     """The identifier of its thread; 0: it has none."""
     document: bytes | None = None
     """The frames of its failure, until its folder is synced."""
+    cancelled: bool = False
+    """Whether its task has been cancelled; the event loop does so some time after the request."""
+    blocked: str | None = None
+    """Which attempt blocked the event loop while a cancel request for this one waited; None: none did."""
+
+
+def _name(attempt: _Attempt) -> str:
+    return f"stage {attempt.assignment.stage} of job {attempt.assignment.job_id}"
 
 
 class ConcurrentWorker:
@@ -103,7 +117,8 @@ class ConcurrentWorker:
         self._pool = ThreadPoolExecutor(max_workers=tools.page.lines, thread_name_prefix="stage")
         self._pool.submit(int)  # its first thread, so that there is always one (``_submit``)
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run_loop, name="async stages", daemon=True).start()
+        self._loop_thread = threading.Thread(target=self._run_loop, name="async stages", daemon=True)
+        self._loop_thread.start()
 
     def run(self, state: ProcessState) -> None:
         """Serve until the supervisor sends ``end`` and all running attempts have ended, or until it is gone. ``state``:
@@ -164,6 +179,15 @@ class ConcurrentWorker:
             stopped = [attempt for attempt in self._running.values() if not attempt.port.cancel_requested]
             for attempt in stopped:
                 attempt.stopped = True
+            late = [
+                attempt
+                for attempt in self._running.values()
+                if attempt.is_async and attempt.port.cancel_requested and not attempt.cancelled
+            ]
+        blocker = self._on_loop() if late else None
+        if blocker is not None:
+            fences = [attempt.assignment.fence for attempt in late]
+            self._requests.send({"blocked": blocker.assignment.fence, "late": fences})
         self._cancel([attempt.assignment.fence for attempt in stopped])
         # Only now, so that the outcome of an attempt whose programs end does not count any more.
         proctree.kill_all(self._leftovers(), signal.SIGTERM)
@@ -185,7 +209,8 @@ class ConcurrentWorker:
         while self._waiting and self._lines and not self._ending:
             type_, stage, row = self._waiting.popleft()
             attempt, runner = self._begin(type_, stage, row), self._stages.runner(type_, stage)
-            if inspect.iscoroutinefunction(runner):
+            attempt.is_async = inspect.iscoroutinefunction(runner)
+            if attempt.is_async:
                 tasks.append((attempt, runner))
             else:
                 self._submit(attempt.context.run, self._run_in_thread, attempt, runner)
@@ -315,13 +340,15 @@ class ConcurrentWorker:
             detail = result_rows.refusal_detail(Outcome.RETURNED, "stopped with its worker")
         attempt.output.finish()
         _libc.fflush(None)
-        output_fields: result_rows.Detail = {}
+        more_fields: result_rows.Detail = {}
         if attempt.output.has_output:
-            output_fields["output"] = True
+            more_fields["output"] = True
         if self._marker.written_bytes() > attempt.written_bytes:
-            output_fields["log"] = self._log_name
-        if output_fields:
-            detail = (detail or {"outcome": Outcome.OK}) | output_fields
+            more_fields["log"] = self._log_name
+        if attempt.blocked is not None:
+            more_fields["blocked"] = attempt.blocked
+        if more_fields:
+            detail = (detail or {"outcome": Outcome.OK}) | more_fields
         is_unusable = False
         with self._lock:
             if len(self._running) == 1:
@@ -384,8 +411,39 @@ class ConcurrentWorker:
             attempt = self._running.get(fence)
             if attempt is not None:
                 attempt.port.cancel_requested = True
-                if attempt.task is not None:
-                    self._loop.call_soon_threadsafe(attempt.task.cancel)
+                if attempt.is_async:
+                    blocker, asked_s = self._on_loop(), time.monotonic()
+                    self._loop.call_soon_threadsafe(
+                        self._cancel_task, attempt, attempt.task, blocker, asked_s
+                    )
+
+    def _cancel_task(
+        self,
+        attempt: _Attempt,
+        task: "asyncio.Task[None] | None",
+        blocker: _Attempt | None,
+        asked_s: float,
+    ) -> None:
+        """Cancel the task of an attempt; this runs in the event loop. ``task``: the task, if there was one when that
+        was requested; a later one looks for the request itself. ``blocker``: for which attempt the loop worked then."""
+        waited_s = time.monotonic() - asked_s
+        if waited_s >= BLOCKED_S and blocker is not None and blocker is not attempt:
+            attempt.blocked = f"{_name(blocker)} blocked its event loop for {waited_s:.1f} s"
+        attempt.cancelled = True
+        if task is not None:
+            task.cancel()
+
+    def _on_loop(self) -> _Attempt | None:
+        """Return the attempt for which the event loop is working at this moment; None: there is none, or it is not
+        known. It is recognized by the context of the callback at which the loop's thread stands, which tasks and
+        callbacks inherit from the attempt that has started them."""
+        frame = sys._current_frames().get(self._loop_thread.ident or 0)
+        while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        output = frame.f_locals["self"]._context.get(current_output)
+        return None if output is None else self._running.get(output.fence)
 
     def _end(self) -> None:
         """Take no more attempts, hand back those that have not begun, and stop when the running ones have

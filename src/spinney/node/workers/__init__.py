@@ -45,12 +45,15 @@ jobs travel in one message.
       {"hello": {"pid": ..., "error": "the sentence that says why the application cannot be loaded"}}
       {"done": [row, ...]}          plain success: [fence, started_us, ended_us];
                                     else [fence, started_us, ended_us, {outcome, result, message,
-                                    error, retryable, code, delay_s, lane, lock, output, log}],
+                                    error, retryable, code, delay_s, lane, lock, output, log,
+                                    blocked}],
                                     of which only ``outcome`` is always there.
                                     Once a second with "rss": resident bytes of the worker
       {"back": [fence, ...]}        handed back without having begun; with "ending" by a worker that takes no more
       {"ask": n, "fence": f, "verb": name, "args": {...}}   a request of the job handle
       {"output": [fence, "stdout" | "stderr", text]}        concurrent workers: what an attempt printed
+      {"blocked": fence, "late": [fence, ...]}   concurrent workers at TERM: the event loop works for the first, and
+                                    has not cancelled the tasks of the others yet
 
 ``params``, ``result`` and results are JSON *text* inside the JSON: nothing on their way parses them.
 ``error`` is JSON text, too: type, message, traceback.

@@ -70,6 +70,10 @@ class Events(Protocol):
     def output(self, child: "Child", fence: int, stream: str, text: str) -> None:
         """An attempt in a ``--concurrent`` worker has printed something, which is for ``Pump.put``."""
 
+    def blocked(self, child: "Child", blocker: int, late: list[int]) -> None:
+        """A ``--concurrent`` worker, which is being ended, works for the attempt ``blocker`` in its event loop, so that
+        cancel requests for the tasks of ``late`` have not been carried out. These are fences."""
+
     def exited(self, child: "Child", how: Exit) -> None:
         """The worker has ended and no process of it is left. This is the last event, and comes once.
 
@@ -313,6 +317,8 @@ class Child:
                 self._events.back(self, back)
             case {"output": [fence, stream, text]}:
                 self._events.output(self, fence, stream, text)
+            case {"blocked": blocker, "late": fences}:
+                self._events.blocked(self, blocker, fences)
             case {"hello": hello}:
                 self._greeted(hello)
             case _:
