@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from spinney.model.errors import StoreMissing, StoreUnavailable
+from spinney.model.errors import StoreMissing, StoreReplaced, StoreUnavailable
 from spinney.node.health import AGAIN_S, QUIET_S, REMEMBERED_S, NodeHealth
 from spinney.node.retry_delays import RetryDelays
 
@@ -61,6 +61,14 @@ def test_a_node_that_finds_no_store_ends_and_is_not_called_degraded(scene: Healt
     assert scene.log == [
         f"degraded: {missing}; running attempts continue, and are recorded when that is fixed"
     ]
+
+
+def test_a_node_whose_store_was_replaced_ends_and_promises_no_record(scene: HealthScene) -> None:
+    scene.health.worked("reader")
+
+    scene.health.failed("writer", StoreReplaced("the store's file was replaced"))
+
+    assert scene.log == []
 
 
 def test_it_is_not_over_while_one_of_the_threads_fails(scene: HealthScene) -> None:

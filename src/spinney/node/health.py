@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.model.fleet import OVER
 from spinney.node.retry_delays import MOST_S
 
@@ -59,10 +59,11 @@ class NodeHealth:
     def failed(self, thread: str, error: StoreUnusable) -> None:
         """Note that a call of this thread has failed because of the database. The first failure begins the
         trouble, and each is passed to ``on_error``. A node that has not begun ends with an error that is not
-        retried, which it prints; nothing is logged of it here."""
+        retried, which it prints, and every node ends when its store was replaced; nothing is logged of these here."""
         if self._on_error is not None:
             self._on_error(error)
-        if not self._has_begun and not isinstance(error, StoreUnavailable):
+        ends = not self._has_begun and not isinstance(error, StoreUnavailable)
+        if ends or isinstance(error, StoreReplaced):
             return
         now = self._monotonic()
         held = self._held_back()
