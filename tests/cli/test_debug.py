@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from spinney.features.debug import stage_copy
 from spinney.folders.folders import path
 from spinney.terminal.connection import open_local_store
 from waiting import until
@@ -149,6 +151,32 @@ def test_folders_that_do_not_fit_on_the_disk_are_not_copied(
     assert "bytes, and " in refusal
     assert "have them copied to a disk with room: --keep FOLDER" in refusal
     assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_what_vanishes_while_it_is_copied_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As drafts do that other jobs of the tree rename in the folder of their root."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    for name in ("a", "drafts/b", "z/c"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(name)
+    (source / "link").symlink_to("a")
+    is_copied = stage_copy._is_copied
+
+    def vanish_behind(path: Path) -> bool:
+        copied = is_copied(path)
+        if path.name == "a":
+            (source / "a").unlink()
+            (source / "link").unlink()
+            shutil.rmtree(source / "drafts")
+        return copied
+
+    monkeypatch.setattr(stage_copy, "_is_copied", vanish_behind)
+
+    stage_copy._copy_folder(source, target)
+
+    assert [path.relative_to(target) for path in target.rglob("*") if path.is_file()] == [Path("z/c")]
 
 
 def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) -> None:

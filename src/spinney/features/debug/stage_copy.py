@@ -167,23 +167,34 @@ def _require_room(folders: list[Path], copies: Path) -> None:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Copy files, directories and links; leave out what the engine keeps there, and pipes, sockets and devices."""
+    """Copy files, directories and links; leave out what the engine keeps there, pipes, sockets and devices, and what
+    vanishes meanwhile: other jobs of the tree may be writing into the folders of parent and root."""
     if not source.is_dir():
         return
 
     def left_out(directory: str, names: list[str]) -> set[str]:
         folder = Path(directory)
-        return {
-            name
-            for name in names
-            if (folder == source and name == OWN) or not _is_copied((folder / name).lstat().st_mode)
-        }
+        return {name for name in names if (folder == source and name == OWN) or not _is_copied(folder / name)}
 
-    shutil.copytree(source, target, symlinks=True, ignore=left_out)
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=_copy_file)
+    except shutil.Error as error:
+        for path, _, why in error.args[0]:
+            if os.path.lexists(path):
+                raise OSError(f"cannot copy {path}: {why}") from error
 
 
-def _is_copied(mode: int) -> bool:
-    """Return whether a file of this mode is copied: a plain file, a directory, or a link, which stays one."""
+def _copy_file(source: str, target: str) -> None:
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
+
+
+def _is_copied(path: Path) -> bool:
+    """Return whether this is copied: a plain file, a directory, or a link, which stays one."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
