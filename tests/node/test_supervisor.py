@@ -6,12 +6,14 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, working
 
+from small_disk import small_disk
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
@@ -283,6 +285,24 @@ def test_a_node_takes_no_jobs_while_another_folder_is_in_the_place_of_its_root(c
     cluster.folders.rmdir()
     away.rename(cluster.folders)
     assert [job.state for job in cluster.settled(jobs)] == [State.COMPLETED]
+
+
+def test_a_node_takes_no_jobs_while_its_folder_root_is_read_only(cluster: Cluster, tmp_path: Path) -> None:
+    # Given a node whose folder root turns read-only, as a file system does that finds an error
+    with small_disk(cluster.folders, 4) as disk:
+        folders.write_token(disk.folder, cluster.store.facts()["folder_token"])
+        node = cluster.node()
+        subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
+        until(lambda: "is read-only" in (cluster.store.nodes()[0].trouble or ""), "it is degraded")
+
+        # When a job comes, it waits for another node, or until the root can be written to
+        (job_id,) = cluster.submit("noop")
+        beats = node.beats()
+        until(lambda: node.beats() > beats + 5, "the node has had time to claim it")
+        assert cluster.store.job(job_id).state is State.PENDING
+        subprocess.run(["mount", "-o", "remount,rw", disk.folder], check=True)
+        assert cluster.settled([job_id])[0].state is State.COMPLETED
+        node.stop()
 
 
 def test_after_an_older_backup_was_restored_no_new_job_gets_the_folder_of_another(cluster: Cluster) -> None:

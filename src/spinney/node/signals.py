@@ -56,7 +56,7 @@ class NodeStatus:
     drained_by_operator: bool = False
     """Whether an operator has drained it: it takes no new jobs until it is resumed; set by ``OrderWatcher``."""
     root_is_wrong: bool = False
-    """Whether the folder root is gone or not the store's: jobs would fail, or lose their files; set by
+    """Whether the folder root is gone, not the store's or read-only: jobs would fail, or lose their files; set by
     ``FolderWatch``."""
 
     @property

@@ -1,6 +1,7 @@
-"""Check whether the folder root is the store's and can be written to: jobs that cannot write fail one by one, and this
-shows the cause once. While another folder is in the place of the root, or none, or it does not answer, the node takes
-no jobs: they would fail, or hang, for a cause that is not theirs."""
+"""Check whether the folder root is the store's and can be written to. While another folder is in the place of the root,
+or none, while it does not answer, or its file system is read-only, the node takes no jobs: they would fail, or hang,
+for a cause that is not theirs, and there may be other nodes where it can be used. When its disk is full, jobs that
+cannot write fail one by one, while others may make room, and this shows the cause once."""
 
 import asyncio
 
@@ -56,7 +57,7 @@ class FolderWatch:
         return running.result()
 
     def _problems(self) -> tuple[str | None, str | None]:
-        """Return why the root is not the store's, and else why nothing can be written to it; None: no problem."""
+        """Return why the root is of no use, and else why jobs may be unable to write to it; None: no problem."""
         root = self._context.folder_root
         if self._fingerprint is not None:
             try:
@@ -74,4 +75,5 @@ class FolderWatch:
             folders.check_token(root, self._token)
         except StoreUnusable as error:
             return str(error), None
-        return None, folders.write_problem(root)
+        problem = folders.write_problem(root)
+        return (problem, None) if folders.is_read_only(root) else (None, problem)
