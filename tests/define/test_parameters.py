@@ -429,6 +429,19 @@ def test_words_of_a_command_line_are_read_as_the_schema_wants(annotation: Any, w
     assert from_words(parameters(v=annotation).schema, {"v": word}) == {"v": value}
 
 
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-inf", "much", ""])
+def test_a_decimal_is_a_finite_number_without_the_code_as_with_it(text: str) -> None:
+    declared = parameters(v=Decimal)
+    check = schema_checker("pay", declared.schema)
+    check({"v": "12345678901234567890.55"})
+    check({"v": 1})
+
+    with pytest.raises(BadParameters, match=f"'v' must be a number or a number as text .*, not '{text}'"):
+        check({"v": text})
+    with pytest.raises(BadParameters, match=f"'v' must be a number or a number as text .*, not '{text}'"):
+        declared.text({"v": text})
+
+
 @pytest.mark.parametrize(
     ("annotation", "kinds"), [(int | str, ["integer", "string"]), (str | int, ["string", "integer"])]
 )

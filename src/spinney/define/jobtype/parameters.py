@@ -4,7 +4,7 @@ Many jobs are checked together as a list, so that a submission of a hundred thou
 two a job. The checks are pydantic's, by the annotations of the stages' functions. Where all values are the
 same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from math import isfinite
@@ -16,7 +16,9 @@ import orjson
 import typing_extensions as te
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError
+from pydantic_core.core_schema import DecimalSchema
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
@@ -26,13 +28,14 @@ from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
     check_locks,
-    is_secret,
+    sentence,
     validation_error,
 )
 from spinney.define.params.values import NOT_FINITE, not_finite, revealed
 from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
 from spinney.model.values import lock_names
+from spinney.model.values.texts import plain_message
 
 Reader = Callable[[str], dict[str, Any]]
 """Turns a job's parameters as JSON text into keyword arguments."""
@@ -84,7 +87,7 @@ class Parameters:
         """Return the JSON schema that nodes register; empty when any parameters are allowed."""
         if self._anything and not self._fields:
             return {}
-        schema = self._row.json_schema()
+        schema = self._row.json_schema(schema_generator=_SchemaGenerator)
         schema.pop("title", None)
         for name, prop in schema.get("properties", {}).items():
             prop.pop("title", None)
@@ -181,7 +184,7 @@ class Parameters:
         """Return the refusal of the first row that the validator did not take."""
         errors = error.errors(include_url=False, include_context=False)
         row = int(errors[0]["loc"][0])
-        problems = (_problem(e, rows[row]) for e in errors if e["loc"][0] == row)
+        problems = (_problem(e, e["loc"][1:], rows[row]) for e in errors if e["loc"][0] == row)
         return validation_error(self._type_name, self.schema, problems, _where(first, row))
 
     def _no_json(self, rows: list[Any], first: int | None) -> BadParameters | None:
@@ -195,6 +198,19 @@ class Parameters:
                     problem = Problem(ProblemKind.WRONG, name, value, str(error))
                     return validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return None
+
+
+class _SchemaGenerator(GenerateJsonSchema):
+    """Generates pydantic's schemas, with a format for the text of a ``Decimal``, which pydantic takes for any text."""
+
+    def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
+        """Return the schema of a ``Decimal``; that of one which may be NaN says no more than pydantic's."""
+        generated = super().decimal_schema(schema)
+        if not schema.get("allow_inf_nan"):
+            for alternative in generated.get("anyOf", ()):
+                if alternative.get("type") == "string":
+                    alternative["format"] = "decimal"
+        return generated
 
 
 class _Same:
@@ -265,23 +281,15 @@ def reader(where: str, signature: Signature) -> Reader:
         try:
             converted_params: dict[str, Any] = convert(text)
         except ValidationError as error:
-            schema = schema_of()
-            secret = has_secrets(schema)
-            faults = "; ".join(
-                _fault(schema, e) for e in error.errors(include_url=False, include_context=False)
-            )
-            cause = None if secret else error  # which quotes the values
+            schema, row = schema_of(), orjson.loads(text)
+            errors = error.errors(include_url=False, include_context=False)
+            # Without the values, which would make a cause of failures of each.
+            faults = "; ".join(sentence(schema, _problem(e, e["loc"], row), quotes=False) for e in errors)
+            cause = None if has_secrets(schema) else error  # which quotes the values
             raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
         return converted_params
 
     return converted
-
-
-def _fault(schema: Mapping[str, Any], error: Any) -> str:
-    """Return what is wrong with one value; for a secret, without the validator's message, which may quote it."""
-    loc = error["loc"]
-    hidden = is_secret(schema, str(loc[0]) if loc else "")
-    return f"{'.'.join(map(str, loc))}: {'a secret that is wrong' if hidden else error['msg']}"
 
 
 def _path_as(instead: Any, annotation: Any) -> Any:
@@ -364,15 +372,15 @@ def _where(first: int | None, row: int) -> str:
     return "" if first is None else f", job {first + row} of the list"
 
 
-def _problem(error: Any, row: Any) -> Problem:
-    """Return what one error of the validator says, in terms of the parameter: unknown, missing or wrong."""
-    _, *path = error["loc"]
+def _problem(error: Any, path: Sequence[int | str], row: Any) -> Problem:
+    """Return what one error of the validator says, in terms of the parameter: unknown, missing or wrong. ``path`` leads
+    to its place in the parameters, ``row``."""
     if not path:
         kind = type(error["input"]).__name__
         return Problem(
             ProblemKind.WRONG, WHOLE, detail=f"each job needs a dict of them, and this is a {kind}"
         )
-    name = str(path[0])
+    name, message = str(path[0]), plain_message(error["msg"])
     if len(path) == 1 and error["type"] == "extra_forbidden":
         return Problem(ProblemKind.UNKNOWN, name)
     if len(path) == 1 and error["type"] == "missing":
@@ -381,5 +389,5 @@ def _problem(error: Any, row: Any) -> Problem:
     if not isinstance(row[path[0]], list | dict) and not is_instance:
         # The rest of the path is then no place inside the value, but one of the alternatives that were tried.
         obvious = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
-        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if obvious else error["msg"])
-    return Problem(ProblemKind.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])
+        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if obvious else message)
+    return Problem(ProblemKind.WRONG, ".".join(str(part) for part in path), error["input"], message)

@@ -186,6 +186,7 @@ def _validator(schema_text: bytes) -> "Validator":
     for name, time_type in _TIMES.items():
         read: Callable[[str], object] = TypeAdapter(time_type).validate_python
         formats.checks(name, raises=ValueError)(partial(_is_time, read))
+    formats.checks("decimal", raises=ValueError)(partial(_is_decimal, TypeAdapter(Decimal).validate_python))
     # JSON schema accepts 1.0 as an integer; the function would get a float.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
     own = {"propertyNames": _property_names}
@@ -200,6 +201,11 @@ def _is_time(read: Callable[[str], object], value: object) -> bool:
     if not isinstance(value, str):
         return True
     return not value.lstrip("+-").replace(".", "", 1).isdigit() and read(value) is not None
+
+
+def _is_decimal(read: Callable[[str], Decimal], value: object) -> bool:
+    """Return whether a text is a number; ``read`` raises ValueError for others, and for NaN and infinity."""
+    return not isinstance(value, str) or read(value).is_finite()
 
 
 def _property_names(validator: Any, names: Mapping[str, Any], instance: Any, _: Any) -> Iterator[Any]:

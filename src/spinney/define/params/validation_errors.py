@@ -81,8 +81,8 @@ def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, A
             ) from error
 
 
-def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
-    """Return what is wrong, and what is expected instead; the value of a secret is not quoted."""
+def sentence(schema: Mapping[str, Any], problem: Problem, *, quotes: bool = True) -> str:
+    """Return what is wrong, and what is expected instead. ``quotes``: also the value, unless it is a secret."""
     name, top = problem.name, problem.name.split(".")[0]
     if problem.fault is ProblemKind.UNKNOWN:
         hint = did_you_mean(name, schema.get("properties", {}))
@@ -93,19 +93,20 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
         return f"parameter {name!r} is missing"
     if name == WHOLE:
         # The validator's message may quote them.
-        quotes_secret = problem.value is not None and is_secret(schema, top)
+        quotes_secret = problem.value is not None and _is_secret(schema, top)
         return "the parameters are wrong" + ("" if quotes_secret else f": {problem.detail}")
     expected = describe(property_of(schema, top), schema)
-    if is_secret(schema, top):
+    if _is_secret(schema, top):
         # Neither its value nor the validator's message, which may quote it.
         return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
+    value = _short(problem.value)
     if name != top:
-        return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
+        return f"parameter {top!r} is wrong at {name!r}{f', {value}' if quotes else ''}: {problem.detail}"
     detail = f" ({problem.detail})" if problem.detail else ""
-    return f"parameter {name!r} must be {expected}, not {_short(problem.value)}{detail}"
+    return f"parameter {name!r} must be {expected}{f', not {value}' if quotes else ''}{detail}"
 
 
-def is_secret(schema: Mapping[str, Any], top: str) -> bool:
+def _is_secret(schema: Mapping[str, Any], top: str) -> bool:
     """Return whether a parameter may have a secret in it; this includes parameters that the schema does not name, if
     any may."""
     properties = schema.get("properties", {})
@@ -131,6 +132,7 @@ _FORMATS = {
     "date": "a date such as '2030-01-31'",
     "time": "a time such as '08:00:00'",
     "duration": "a duration such as 'PT15M'",
+    "decimal": "a number as text such as '1.50'",
     "uuid": "a UUID",
 }
 _TYPES = {
