@@ -569,3 +569,32 @@ def test_given_a_job_that_needs_several_then_its_sentence_links_to_each_of_them(
 
     explained = text[text.index('class="explained"') :].partition("</p>")[0]
     assert re.findall(r'href="/jobs/(\d+)"', explained) == [str(need) for need in needs]
+
+
+@pytest.mark.parametrize("page", ["jobs", "batches"])
+def test_given_failed_subjobs_then_they_are_counted_and_the_sentence_links_to_the_first(
+    world: World, page: str
+) -> None:
+    top = world.submit("batch")
+    lease = world.site.run(top)
+    children = world.site.spawn(lease, "one", 2)
+    world.site.pass_(lease)
+    for child in children:
+        world.site.fail(world.site.run(child), message="no")
+    world.site.drain()
+
+    text = get(world.client("viewer"), f"/{page}/{top}")
+
+    explained = text[text.index('class="explained"') :].partition("</p>")[0]
+    link = f'<a class="id" href="/jobs/{children[0]}">#{children[0]}</a>'
+    assert f"It failed: 2 of its subjobs failed, the first of them {link}." in explained
+
+
+def test_given_a_message_that_names_a_job_of_its_own_then_that_is_no_link(world: World) -> None:
+    failed = world.submit("one")
+    world.site.fail(world.site.run(failed), message=f"job {failed} of the printer is stuck")
+
+    text = get(world.client("viewer"), f"/jobs/{failed}")
+
+    explained = text[text.index('class="explained"') :].partition("</p>")[0]
+    assert f"It failed: job {failed} of the printer is stuck." in explained

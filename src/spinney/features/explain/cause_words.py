@@ -5,10 +5,12 @@ and a command or None. A function must not assume more facts than it needs: thos
 for the caller (``service`` removes them), and the sentence then does without them.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from spinney.features.explain.explanation import COUNTED, NAMED, Cause
+from spinney.features.explain.explanation import COUNTED, JOBS, NAMED, Cause
 from spinney.features.explain.node_words import (
     NODE_WORDS,
     START_NODE,
@@ -27,9 +29,39 @@ _OWNED = {
 """The sentences for owners of a lock that do not have it just now while they run."""
 
 
-def words(cause: Cause) -> Words:
+Pieces = Sequence[tuple[str, int | None]]
+"""A sentence in pieces: text, and the id of the job that is named behind it; None behind the last."""
+
+
+def words(cause: Cause) -> tuple[Pieces, str | None]:
     """Return the sentence for a cause, and the command that would change it (None: there is none)."""
-    return _WORDS[cause.cause](cause.job_id, cause.facts)
+    facts = {name: _marked(name, value) for name, value in cause.facts.items()}
+    sentence, command = _WORDS[cause.cause](cause.job_id, facts)
+    *pieces, rest = re.split(f"{_MARK}([0-9]+){_MARK}", sentence)
+    named = [(text, int(number)) for text, number in zip(pieces[::2], pieces[1::2], strict=True)]
+    return [*named, (rest, None)], None if command is None else command.replace(_MARK, "")
+
+
+# --- the jobs that a sentence names -------------------------------------------------------------
+
+_MARK = "\ue000"
+"""Stands before and behind the id of a job in a sentence: a character of Unicode's private use, which means nothing."""
+
+
+class _Named(int):
+    """The id of a job, which sentences show between marks: only by them numbers of jobs are told from other numbers."""
+
+    def __format__(self, spec: str) -> str:
+        return f"{_MARK}{int(self)}{_MARK}"
+
+
+def _marked(name: str, value: Any) -> Any:
+    """Return a fact with the ids of jobs in it as such. A text of others, as a failure's message, loses the marks."""
+    if name in JOBS and value is not None:
+        return _Named(value)
+    if name == "needs":
+        return [_Named(need) for need in value]
+    return value.replace(_MARK, "") if isinstance(value, str) else value
 
 
 # --- settled, and at work -----------------------------------------------------------------------
@@ -45,7 +77,7 @@ def _settled(job_id: int, facts: Facts) -> Words:
     if state == "cancelled" and (facts["reason"] or "").startswith("cancelled"):
         sentence = f"it was {facts['reason']}"  # which says who cancelled it
     else:
-        sentence = ("it failed" if state == "failed" else f"it was {state}") + _because(facts)
+        sentence = ("it failed" if state == "failed" else f"it was {state}") + _because_of_others(facts)
     command = next((f"spinney {verb} {facts[verb]}" for verb in ("retry", "explain") if verb in facts), None)
     return sentence, command
 
@@ -332,6 +364,20 @@ _WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
     "accepted": lambda job_id, facts: ("it is accepted and will be put in its place in a moment", None),
 }
 """The function for each cause. A cause without one would be an error, so every cause of the store is here."""
+
+
+def _because_of_others(facts: Facts) -> str:
+    """Return the reason of a failure: the subjobs that failed or the job that it needs, else its message."""
+    if "child" in facts:
+        if facts.get("bad_children", 1) == 1:
+            return f": its subjob {facts['child']} {facts['ending']}"
+        ended = "failed" if facts["all_failed"] else "did not complete"
+        return (
+            f": {_at_most(facts['bad_children'])} of its subjobs {ended}, the first of them {facts['child']}"
+        )
+    if "need" in facts:
+        return f": job {facts['need']}, which it needs, {facts['ending']}"
+    return _because(facts)
 
 
 def _because(facts: Facts) -> str:

@@ -8,18 +8,19 @@ What is left is worded.
 from dataclasses import replace
 from typing import Any
 
-from spinney.features.explain.cause_words import words
-from spinney.features.explain.explanation import Cause, Explanation
+from spinney.features.explain.cause_words import Pieces, words
+from spinney.features.explain.explanation import JOBS, Cause, Explanation
 from spinney.model.jobs import Filter
 from spinney.model.states import OPEN
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 from spinney.service.visibility import Visibility, without_hidden_jobs
 
-_JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain")
-"""The names of facts that are the id of a job."""
-_OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by", "silent_slots"})
-"""Facts that count jobs of others, or tell what is for operators: only callers without limits get them."""
+_OF_OTHERS = frozenset(
+    {"ahead", "taken", "users", "used", "owners", "by", "silent_slots", "bad_children", "all_failed"}
+)
+"""Facts about jobs of others that it names only together, or that are for operators: only callers without limits get
+them."""
 
 _TEXTS = frozenset({"reason", "hold", "chain"})
 """Facts that may hold the message of a failure, and so a secret."""
@@ -35,15 +36,20 @@ class Explainer(Service):
         It is exact for the moment of one snapshot. Raises NoSuchJob, also for a job that is not visible to
         the caller.
         """
+        return self.in_pieces(job_id)[0]
+
+    def in_pieces(self, job_id: int) -> tuple[Explanation, Pieces]:
+        """Return what ``explain`` does, and its sentence in pieces with the ids of the jobs that it names."""
         redactor = self.part(Queries).redactor(job_id)  # raises NoSuchJob for a job that is not visible
         cause = self.store.explainer.explain(job_id, now_us=self.clock())
         if not self.rights.everywhere:
             cause = replace(cause, facts=_visible(cause, Visibility(self.store, self.rights.within)))
-        sentence, command = words(cause)
-        return Explanation(
+        worded, command = words(cause)
+        pieces = [(redactor.text(text), job) for text, job in worded]
+        explanation = Explanation(
             job_id=job_id,
             cause=cause.cause,
-            sentence=redactor.text(sentence),
+            sentence="".join(text if job is None else f"{text}{job}" for text, job in pieces),
             start_us=cause.start_us,
             command=command,
             facts={
@@ -51,6 +57,7 @@ class Explainer(Service):
                 for name, value in cause.facts.items()
             },
         )
+        return explanation, pieces
 
 
 def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
@@ -61,11 +68,11 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
     """
     facts = cause.facts
     needs, ring = facts.get("needs", ()), facts.get("ring", ())
-    visible_jobs = visibility.visible([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
+    visible_jobs = visibility.visible([*(facts[name] for name in JOBS if name in facts), *needs, *ring])
     shown = {
         name: value
         for name, value in facts.items()
-        if name not in _OF_OTHERS and (name not in _JOBS or value in visible_jobs)
+        if name not in _OF_OTHERS and (name not in JOBS or value in visible_jobs)
     }
     match cause.cause:
         case "settled" if shown.get("reason"):

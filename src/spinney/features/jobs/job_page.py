@@ -5,7 +5,6 @@ addresses of their own, since they are longer and are read only by those who ope
 and end in a redirect, so that loading the page again repeats nothing.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.explain.cause_words import Pieces
 from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
@@ -51,10 +51,6 @@ ATTEMPTS = 100
 
 SENTENCE = 400
 """How many characters of an explanation are shown."""
-_ONE_CHILD = re.compile(r"\bits (subjob \d+) failed")
-"""The part of an explanation that names the first subjob that failed."""
-_JOB = re.compile(r"\b(?:(?:sub)?job|the first of them) (\d{1,18})\b", re.IGNORECASE)
-"""The number of a job in a sentence, which becomes a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +61,10 @@ class JobView:
     spec: TypeSpec | None
     """The job type; None where no node has registered it."""
     explanation: Explanation
-    sentence: Sequence[tuple[str, int | None]]
-    """The sentence of the explanation in pieces: text, and the number of a job that it names."""
-    because: int | None
-    """The job that the explanation is about first, to which the page leads beside the sentence; None: there is none, or
-    the sentence names it."""
+    sentence: Pieces
+    """The sentence of the explanation in pieces: text, and the number of the job that is named behind it."""
+    ring: Sequence[int]
+    """The jobs that wait for each other, to which the page leads beside the sentence."""
     steps: Sequence[Step]
     """The stages with their attempts, for the picture."""
     timeline: Timeline | None
@@ -252,17 +247,15 @@ def read(control: Control, job_id: int) -> JobView:
         # It waits for something else first; the hold on it can be lifted all the same.
         allowed += [Verb.RELEASE] if may(Verb.RELEASE, shown_job, control.rights, control.by) else []
     data = look.data(job_id)
-    explanation = control.part(Explainer).explain(job_id)
+    explanation, pieces = control.part(Explainer).in_pieces(job_id)
     children = {str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n}
-    sentence = _pieces(_of_all_children(explanation.sentence, children))
-    because = _because(explanation)
-    message, pieces = failure_text(failure) if failure else ("", [])
+    message, traceback = failure_text(failure) if failure else ("", [])
     return JobView(
         job=shown_job,
         spec=spec,
         explanation=explanation,
-        sentence=sentence,
-        because=because if because not in [number for _, number in sentence] else None,
+        sentence=sentence(pieces),
+        ring=explanation.facts.get("ring", ()),
         steps=steps(shown_job, spec, attempts),
         timeline=of_job(shown_job, attempts, control.clock(), most=ATTEMPTS),
         attempts=attempts[::-1][:ATTEMPTS],
@@ -273,7 +266,7 @@ def read(control: Control, job_id: int) -> JobView:
         and current(shown_job, attempts) != failure,
         failed_program=failure is not None and _runs_program(spec, failure.stage),
         message=message,
-        pieces=pieces,
+        pieces=traceback,
         data=without_entries(data),
         products=products_of(data),
         summaries=summaries_of(data),
@@ -302,38 +295,14 @@ def _runs_program(spec: TypeSpec | None, stage: str) -> bool:
     return stage_spec is not None and bool(stage_spec.program)
 
 
-def _of_all_children(sentence: str, children: Mapping[str, int]) -> str:
-    """Return the sentence, which names the first of the subjobs that failed, with the number of all that did."""
-    failed = children.get(State.FAILED, 0)
-    return (
-        _ONE_CHILD.sub(rf"{failed:,} of its subjobs failed, first \1", sentence) if failed > 1 else sentence
-    )
-
-
-def _pieces(sentence: str) -> list[tuple[str, int | None]]:
-    """Return a sentence in pieces: each number of a job with the text before it, and the text behind the
-    last.
-
-    Numbers are pieces of their own so that the template can make links of them without marking text as
-    safe HTML. The sentence begins with a capital letter and ends with a full stop, unless it was cut.
-    """
-    text = capital(cut(sentence, SENTENCE))
-    pieces: list[tuple[str, int | None]] = []
-    end = 0
-    for named in _JOB.finditer(text):
-        pieces.append((text[end : named.start(1)], int(named[1])))
-        end = named.end(1)
-    rest = text[end:]
-    return [*pieces, (rest if rest.endswith("…") else f"{rest}.", None)]
-
-
-def _because(explanation: Explanation) -> int | None:
-    """Return the job that an explanation is about first: the failed subjob, the job before it, the owner
-    of the lock that it waits for, or what it needs; None where it names none."""
-    facts = explanation.facts
-    value = next((facts[name] for name in ("first", "before", "owner", "needs") if facts.get(name)), None)
-    named = value[0] if isinstance(value, list | tuple) else value
-    return named if isinstance(named, int) else None
+def sentence(pieces: Pieces) -> Pieces:
+    """Return a sentence in pieces with a capital letter at its beginning and a full stop at its end. Its last piece may
+    be a message of any length, and is cut; it then has no full stop."""
+    *named, (rest, _) = pieces
+    blank = rest[: len(rest) - len(rest.lstrip())]
+    end = blank + cut(rest, SENTENCE)
+    (first, job), *others = (*named, (end if end.endswith("…") else f"{end}.", None))
+    return [(capital(first), job), *others]
 
 
 def above(control: Control, job: Job) -> list[Job | None]:

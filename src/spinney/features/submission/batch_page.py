@@ -16,10 +16,12 @@ from starlette.responses import HTMLResponse, Response
 
 from spinney.commands.control import Control
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.explain.cause_words import Pieces
+from spinney.features.explain.service import Explainer
 from spinney.features.failures.page import with_own_messages
 from spinney.features.files import page as output
 from spinney.features.holds.commands import LayHold, lift_holds, sweep_holds
-from spinney.features.jobs.job_page import JobId
+from spinney.features.jobs.job_page import JobId, sentence
 from spinney.features.submission.batches import Batch, Batches
 from spinney.model.access import Role
 from spinney.model.attempts.failure_groups import FailureGroups
@@ -68,6 +70,8 @@ class BatchView:
     """The holds on the tree as a whole, without wider ones that also cover it."""
     allowed: Sequence[str]
     """The verbs for the whole tree that the caller may use now."""
+    sentence: Pieces
+    """Why the batch itself does not run, in pieces: text, and the number of the job that is named behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +227,7 @@ def read(control: Control, job_id: int) -> BatchView:
         failures=with_own_messages(control.queries, part_.failures(job_id, limit=CAUSES), root_id=job_id),
         holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
         allowed=allowed,
+        sentence=sentence(control.part(Explainer).in_pieces(job_id)[1]),
     )
 
 

@@ -40,21 +40,43 @@ class Unclaimable(Case):
             return None
         if row.state in (State.COMPLETED, State.DELETED):
             return self._cause("settled", state=str(row.state))
-        failed_need = row.state is State.FAILED and self.waits_for == "needs"
-        next_step = self._failed_need() if failed_need else {"retry": row.id}
-        return self._cause("settled", state=str(row.state), reason=self.reason, **next_step)
+        others: dict[str, Any] = {"retry": row.id}
+        if row.state is State.FAILED and self.waits_for == "needs":
+            others = self._failed_need()
+        elif row.state is State.FAILED and self.waits_for == "children":
+            others |= self._failed_children()
+        return self._cause("settled", state=str(row.state), reason=self.reason, **others)
 
     def _failed_need(self) -> dict[str, Any]:
-        """Return the job to retry, or to explain: retried itself, this one would fail again at once while a job that it
-        needs is failed, and to retry that one takes this one along."""
+        """Return the job that is needed and did not complete, and the job to retry, or to explain: retried itself, this
+        one would fail again at once while a job that it needs is failed, and to retry that one takes this one along."""
         _, broken = placement.needs_left(self.tx, self.row.id)
         if broken is None:
             return {"retry": self.row.id}
         need_id, state = broken
+        need = {"need": need_id, "ending": placement.ending(state)}
         if state == State.DELETED:
-            return {}
+            return need
         because = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (need_id,))
-        return {"explain" if because else "retry": need_id}
+        return need | {"explain" if because else "retry": need_id}
+
+    def _failed_children(self) -> dict[str, Any]:
+        """Return the first of its subjobs that did not complete, and how many did not, counted up to ``COUNTED``."""
+        children = self.tx.all(
+            "select child_id, jobs.state from children_left join jobs on jobs.id = child_id "
+            "where children_left.parent_id = ? and bad = 1 order by child_id limit ?",
+            (self.row.id, COUNTED),
+        )
+        if not children:
+            return {}
+        first, state = children[0]
+        all_failed = all(child_state == State.FAILED for _, child_state in children)
+        return {
+            "child": first,
+            "ending": placement.ending(state),
+            "bad_children": len(children),
+            "all_failed": all_failed,
+        }
 
     def _leased(self) -> Cause | None:
         """Return the cause for a job with a lease: the node that has it is gone or silent, the job is cancelled, or it
