@@ -276,6 +276,7 @@ def test_a_parent_waits_for_its_children_without_a_slot(site: Site) -> None:
 
     parent = site.job(lease.job_id)
     assert (parent.state, parent.waits_for, parent.stage) == (State.WAITING, "children", "merge")
+    assert parent.message == "waits for its subjobs"
     assert site.claim_one(node).job_id == child
 
 

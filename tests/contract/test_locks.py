@@ -39,6 +39,7 @@ def test_who_meets_a_taken_lock_waits_and_says_for_which(site: Site) -> None:
 
     for job in map(site.job, waiting):
         assert (job.state, job.waits_for) == (State.WAITING, f"lock:{LOCK}")
+        assert job.message == f"waits for the lock {LOCK!r}"
 
 
 def test_other_names_are_other_locks(site: Site) -> None:

@@ -21,6 +21,7 @@ def test_a_job_waits_for_what_it_needs(site: Site) -> None:
     job = site.submit_one(needs=(need,))
 
     assert (site.state(job), site.job(job).waits_for) == (State.WAITING, "needs")
+    assert site.job(job).message == "waits for jobs that it needs"
     assert [lease.job_id for lease in site.claim()] == [need]
 
 

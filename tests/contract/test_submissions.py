@@ -247,6 +247,7 @@ def test_a_job_for_later_is_scheduled_and_not_claimed_before_its_time(site: Site
     job = site.submit_one(at_us=at_us)
 
     assert (site.state(job), site.job(job).wake_us) == (State.SCHEDULED, at_us)
+    assert site.job(job).message == "waits for its start time"
     assert site.claim() == []
     site.later(59.9)
     assert site.claim() == []

@@ -410,7 +410,7 @@ class Claim:
             self._lock_moves += 1
             self._removed[lane.queue] += 1
             self.cascade.withdraw(row)
-            self.cascade.wait(row, f"lock:{busy_lock}", f"for the lock {busy_lock}")
+            self.cascade.wait(row, f"lock:{busy_lock}", f"waits for the lock {busy_lock!r}")
         return False
 
 

@@ -429,7 +429,13 @@ class Recorder:
             c.set_aside(row, State.HELD, reason=reason, leased=True)
         elif decided.state is State.WAITING:
             lock = record.lock or ""
-            c.wait(row, f"lock:{lock}", f"for the lock {lock}", lock_request=record.lock_request, leased=True)
+            c.wait(
+                row,
+                f"lock:{lock}",
+                f"waits for the lock {lock!r}",
+                lock_request=record.lock_request,
+                leased=True,
+            )
             # Since it was refused, the lock, or some of it, may have become free.
             wide = record.lock_request is not None or self.registry.capacities.in_force(lock) > 1
             if wide or not tx.exists("select 1 from locks where name = ?", (lock,)):

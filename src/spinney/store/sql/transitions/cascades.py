@@ -28,7 +28,7 @@ DEPENDANTS_STEP = 200
 """How many dependants of a settled or reopened job one transaction updates; the rest follow in steps."""
 PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
-_FOR_ITS_TURN = "for an earlier job of its serial tree"
+_FOR_ITS_TURN = "waits for an earlier job of its serial tree"
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
@@ -157,14 +157,16 @@ class Cascade(Placement):
             self.settle(row, State.CANCELLED, reason=cancel_reason, leased=leased)
             return
         if row.at_us is not None and row.at_us > self.now_us:
-            self.set_aside(row, State.SCHEDULED, wake_us=row.at_us, reason="for its time", leased=leased)
+            self.set_aside(
+                row, State.SCHEDULED, wake_us=row.at_us, reason="waits for its start time", leased=leased
+            )
             return
         still_open, broken = placement.needs_left(tx, row.id)
         if broken is not None:
             message = f"job {broken[0]}, which it needs, {placement.ending(broken[1])}"
             self.fail(row, message, because="needs", leased=leased)
         elif still_open:
-            self._stand_aside(row, "needs", "for jobs that it needs", leased=leased)
+            self._stand_aside(row, "needs", "waits for jobs that it needs", leased=leased)
         elif placement.older_open(self.tx, row):
             self.wait_for_children(row, leased=leased)
         elif (
@@ -226,7 +228,7 @@ class Cascade(Placement):
 
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
         """Let the job wait for the children of its passed stage; it continues when the last of them has settled."""
-        self._stand_aside(row, "children", "for its subjobs", leased=leased)
+        self._stand_aside(row, "children", "waits for its subjobs", leased=leased)
 
     def only_for_children(self, row: Row) -> None:
         """Let a job with a cancel request wait for its open children and for nothing else, whatever it waited for, so

@@ -86,7 +86,9 @@ class Regrowth:
                 return
             if parent.state is State.FAILED and job_rows.waits_for(self.tx, parent.id) is None:
                 return
-            self._wait_again(parent, "children", "for its subjobs, of which some run again", spawn_stage)
+            self._wait_again(
+                parent, "children", "waits for its subjobs, of which some run again", spawn_stage
+            )
             self._needs.append(_Need(parent.id, 0, True))
             child = parent
 
@@ -159,7 +161,7 @@ class Regrowth:
             with tx.savepoint():
                 if not removal.spare(tx, row):
                     return
-                self._wait_again(row, "needs", "for jobs that it needs, of which some run again")
+                self._wait_again(row, "needs", "waits for jobs that it needs, of which some run again")
                 self.reopen_ancestors(row)
         except Refused:
             # Caches must not keep what the savepoint has rolled back.
