@@ -10,6 +10,7 @@ share, has suites of its own; here shares only must not change what becomes of j
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from spinney.model.jobs import Lease
@@ -203,10 +204,39 @@ class Model:
         self._whole(lambda: self._cancel(self.jobs[job.id], tree))
 
     def retried(self, job: ModelJob, stage: str | None = None) -> None:
-        self._whole(lambda: self._retry(self.jobs[job.id], stage))
+        refused: set[int] = set()
+        changed = self._retry_each([job.id], stage, refused)
+        if changed and refused:
+            again = sorted(refused - {job.id}) + [job.id] * (job.id in refused)
+            refused.clear()
+            self._retry_each(again, stage, refused)
+        if job.id in refused or (refused and not changed):
+            raise Refusal
 
     def rerun(self, job: ModelJob, stage: str | None = None) -> None:
         self._whole(lambda: self._rerun(self.jobs[job.id], stage))
+
+    def _retry_each(self, ids: Sequence[int], stage: str | None, refused: set[int]) -> bool:
+        """Retry each of them, wholly or not at all, and the children because of which it failed, or would fail again,
+        in its place or after it. Returns whether anything was opened; ``refused`` gets those that were not."""
+        changed = False
+        for job_id in ids:
+            if stage is not None or not self._failed_children(job_id):
+                try:
+                    self._whole(partial(self._retry, job_id, stage))
+                except Refusal:
+                    refused.add(job_id)
+                    continue
+                changed = True
+            for child in self._failed_children(job_id) if stage is None else ():
+                if self.jobs[child].state in BAD and not self.jobs[child].superseded:
+                    changed = self._retry_each([child], None, refused) or changed
+        return changed
+
+    def _failed_children(self, job_id: int) -> list[int]:
+        job = self.jobs[job_id]
+        because = job.state in BAD and job.because == "children"
+        return [child.id for child in self._bad_children(job)] if because else []
 
     def released(self, job: ModelJob) -> None:
         if job.state is not State.HELD:
@@ -455,25 +485,25 @@ class Model:
                 self._settle(j, State.CANCELLED)
                 self._drain()
 
-    def _retry(self, job: ModelJob, stage: str | None) -> None:
+    def _retry(self, job_id: int, stage: str | None) -> None:
+        job = self.jobs[job_id]
         if job.state not in BAD or self._wished(job):
             raise Refusal
-        if stage is None and job.because == "children":
-            failed_children = self._bad_children(job)
-            for child in failed_children:
-                if not child.superseded:
-                    self._retry(child, None)
-            if failed_children:
-                return
         if stage is not None:
             self._supersede(job, stage, refuse_beyond=self._next(job))
         self._open(job)
+        self._drain()
+        if job.state in BAD and (stage is not None or not self._failed_children(job_id)):
+            raise Refusal  # it would fail again at once
 
     def _rerun(self, job: ModelJob, stage: str | None) -> None:
         if job.open or job.state is State.DELETED or self._wished(job):
             raise Refusal
         self._supersede(job, stage or self.types[job.type].stages[0].name)
         self._open(job)
+        self._drain()
+        if job.state in BAD:
+            raise Refusal  # it would fail again at once
 
     def _supersede(self, job: ModelJob, stage: str, refuse_beyond: str | None = None) -> None:
         names = [s.name for s in self.types[job.type].stages]

@@ -76,13 +76,13 @@ class StepRun:
         self._named = True
         for start in range(0, len(job_ids), PAGE):
             yield from self._sifted(job_ids[start : start + PAGE], None)
-        yield from self._once_more(None)
+        yield from self._once_more(job_ids)
 
     def to_all(self, job_filter: Filter, last: int) -> Iterator[BulkStep]:
         """Apply the order to all jobs that match the filter, none above ``last``, and yield the steps."""
         for page in pages(self._store, self._order.verb, job_filter, last):
             yield from self._sifted(page, job_filter)
-        yield from self._once_more(self._mendable)
+        yield from self._once_more(())
 
     def _sifted(self, job_ids: Sequence[int], job_filter: Filter | None) -> Iterator[BulkStep]:
         """Yield the steps on the jobs that the caller may change, and before them one with the refusals of
@@ -123,11 +123,13 @@ class StepRun:
             yield from self._apply(children, self._mendable)
             after = children[-1]
 
-    def _once_more(self, job_filter: Filter | None) -> Iterator[BulkStep]:
-        """Yield the steps that try refused jobs of a retry again, if anything was opened since the
-        beginning."""
-        if self._order.verb is Verb.RETRY and self._opened and self._refused:
-            yield from self._apply(list(self._refused), job_filter, self._at_once)
+    def _once_more(self, named: Sequence[int]) -> Iterator[BulkStep]:
+        """Yield the steps that try refused jobs of a retry again, if anything was opened since the beginning: those
+        that were found, then those that were named."""
+        if self._order.verb is Verb.RETRY and self._opened:
+            refused = set(self._refused)
+            yield from self._apply(sorted(refused.difference(named)), self._mendable, self._at_once)
+            yield from self._apply([job_id for job_id in named if job_id in refused], None, self._at_once)
 
     def _remember(self, step: BulkStep) -> None:
         """Note which jobs a step has opened, and which are still refused."""
