@@ -19,6 +19,8 @@ from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.verbs.setup import prepare
 from spinney.files.digests import digest
 from spinney.model.jobs import Filter
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.model.states import SETTLED, State
 
 OBJECTS, FILES = 1_000, 10
@@ -70,7 +72,8 @@ def accept() -> Mapping[str, float]:
             began, done = time.monotonic(), _completed(here, big)
             _settled(here, small)
             small_s, others = time.monotonic() - began, _completed(here, big) - done
-            here.store.cancel(big, tree=True, by="bench", reason=None, now_us=time.time_ns() // 1000)
+            order, now_us = Order(verb=Verb.CANCEL, tree=True), time.time_ns() // 1000
+            here.store.bulk.apply(order, [big], Actor(by="bench"), now_us=now_us)
     return {
         "100,000 objects accepted, s": accepted_s,
         "20 objects behind them, s": small_s,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+import job_verbs
 from spinney import Job, Spinney, SpinneyError, load_app
 from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageError
 from spinney.model.jobs import Filter
@@ -266,7 +267,7 @@ def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
         from spinney.store.sql import open_store
 
         store = open_store(app.settings.store)
-        store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+        job_verbs.cancel(store, job_id, tree=False, by="test", reason=None, now_us=now_us())
         store.close()
 
     other = threading.Thread(target=cancel)

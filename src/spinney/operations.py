@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spinney.model.operators.bulk_orders import Verb as Verb
     from spinney.model.operators.bulk_runs import Plan as Plan
     from spinney.model.operators.bulk_runs import Report as Report
+    from spinney.model.rights.actor import Actor as Actor
     from spinney.model.settings.holds import Hold as Hold
     from spinney.model.settings.holds import Scope as Scope
     from spinney.model.values.times import now_us as now_us
@@ -56,6 +57,7 @@ else:
             "spinney.model.operators.bulk_runs": "Plan Report",
             "spinney.model.attempts.failure_groups": "Failure FailureGroups",
             "spinney.model.operators.bulk_orders": "Order Verb",
+            "spinney.model.rights.actor": "Actor",
             "spinney.model.settings.holds": "Hold Scope",
             "spinney.model.values.times": "now_us",
             "spinney.service.order_scope": "OrderScope",

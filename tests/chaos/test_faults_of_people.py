@@ -12,6 +12,7 @@ from checker import Cancel
 from node_fixtures import now_us
 from test_faults_of_nodes import kill_a_worker, kill_the_node
 
+import job_verbs
 from long_tests import LONG, long_alone
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter
@@ -59,8 +60,8 @@ def test_jobs_are_cancelled_in_every_state(
     for job_id in grove.accepted[:50]:
         before = grove.cluster.store.job(job_id)
         with contextlib.suppress(SpinneyError):
-            assert not grove.cluster.store.cancel(
-                job_id, tree=True, by="ann", reason=None, now_us=now_us()
+            assert not job_verbs.cancel(
+                grove.cluster.store, job_id, tree=True, by="ann", reason=None, now_us=now_us()
             ).ids
         assert grove.cluster.store.job(job_id) == before
     tell("jobs cancelled in every state", {"sqlite": "SQLite"}.get(store, "PostgreSQL"), grove.harvest())
@@ -71,7 +72,7 @@ def cancel(grove: Grove, job_id: int) -> State:
     store = grove.cluster.store
     before = store.job(job_id)
     try:
-        store.cancel(job_id, tree=True, by="ann", reason="enough", now_us=now_us())
+        job_verbs.cancel(store, job_id, tree=True, by="ann", reason="enough", now_us=now_us())
     except SpinneyError:
         assert store.job(job_id).state in SETTLED, "what is open can be cancelled"
         return store.job(job_id).state

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import job_verbs
 from contract.behind import sql_store
 from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.rights.actor import Actor
@@ -34,7 +35,9 @@ def busy(shell: Shell) -> Shell:
     shell.ok("submit", "double", "-p", "n=2")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         # The command refuses such a reason; an older version may have taken it.
-        store.cancel(1, tree=False, by="ann", reason="wrong\u202e batch", now_us=time.time_ns() // 1000)
+        job_verbs.cancel(
+            store, 1, tree=False, by="ann", reason="wrong\u202e batch", now_us=time.time_ns() // 1000
+        )
     shell.ok("cancel", "2", "--by", "ann")
     hold(shell, "double", "b1")
     shell.ok("retry", "1", "--by", "ann")

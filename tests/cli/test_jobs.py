@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+import job_verbs
 from spinney.define.params.redaction import REDACT_NOTHING
 from spinney.features.files.job_folder import JobFiles
 from spinney.folders.folders import path
@@ -133,7 +134,7 @@ def test_lists_are_filtered_and_counted(shell: Shell) -> None:
 def cancel(shell: Shell, reason: str) -> None:
     """Cancel job 1 for a reason that the commands of people do not take."""
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
-        store.cancel(1, tree=False, by="code", reason=reason, now_us=now_us())
+        job_verbs.cancel(store, 1, tree=False, by="code", reason=reason, now_us=now_us())
 
 
 def test_a_list_is_printed_as_csv_whole(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from explanations import explained
 from spinney.model.errors import Refused, UnknownType, UsageError
 from spinney.model.external import ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
@@ -187,7 +188,7 @@ def test_what_a_party_has_is_told_with_the_wish_to_cancel_it(site: Site) -> None
     assert (lease_info.running_us, lease_info.cancel_requested_us) == (site.now, None)
 
     at_us = site.clock.forward(3)
-    site.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=at_us)
+    job_verbs.cancel(site.store, job_id, tree=False, by="ann", reason=None, now_us=at_us)
     assert [g.cancel_requested_us for g in site.store.external_workers.leases(joined.id)] == [at_us]
 
 
@@ -199,7 +200,7 @@ def test_a_wish_over_a_tree_is_told_too(site: Site) -> None:
     joined = join(site)
     (lease,) = claim(site, joined)
     assert lease.job_id == child
-    site.store.cancel(top.job_id, tree=True, by="ann", reason=None, now_us=site.now)
+    job_verbs.cancel(site.store, top.job_id, tree=True, by="ann", reason=None, now_us=site.now)
     assert [g.cancel_requested_us for g in site.store.external_workers.leases(joined.id)] == [site.now]
 
 
@@ -251,7 +252,7 @@ def test_an_attempt_that_exceeds_its_time_limit_is_taken_from_its_party(site: Si
 def test_an_attempt_that_does_not_end_when_it_should_is_cancelled_without_its_party(site: Site) -> None:
     job_id = site.submit_one("talk")
     claim(site, join(site))
-    site.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=site.now)
+    job_verbs.cancel(site.store, job_id, tree=False, by="ann", reason=None, now_us=site.now)
     site.clock.forward(60 + 4)  # its lease, within which it hears of it, and nearly its grace
     assert take_overdue(site.store, now_us=site.now) == 0
     site.clock.forward(1)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+import job_verbs
 from new_store import new_store
 from spinney.folders import folders
 from spinney.model.errors import UnlawfulTransition
@@ -312,6 +313,6 @@ def working(request: pytest.FixtureRequest, kept: Cluster, tmp_path: Path) -> It
     open_ = [job.id for job in kept.store.jobs(Filter(states=tuple(set(State) - SETTLED)), limit=10_000)]
     for job_id in open_:
         with suppress(UnlawfulTransition):  # it has settled since
-            kept.store.cancel(job_id, tree=False, by="test", reason="left behind", now_us=now_us())
+            job_verbs.cancel(kept.store, job_id, tree=False, by="test", reason="left behind", now_us=now_us())
     if open_:
         kept.settled(open_)

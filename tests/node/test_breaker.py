@@ -2,6 +2,7 @@
 
 from node_fixtures import Cluster, cluster, now_us
 
+import job_verbs
 from long_tests import long_alone
 from spinney.model.jobs import Filter
 from spinney.model.rights.actor import Actor
@@ -57,7 +58,7 @@ def test_a_service_that_is_down_stops_its_jobs_and_a_release_lets_them_go_on(clu
     assert laid(cluster) is None
 
     for job_id in failed:
-        cluster.store.retry(job_id, stage=None, by="ann", now_us=now_us())
+        job_verbs.retry(cluster.store, job_id, stage=None, by="ann", now_us=now_us())
     wake_local_nodes(cluster.run_dir)
     assert {j.state for j in cluster.settled(failed)} == {State.COMPLETED}
     assert cluster.store.failures.groups().causes == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from spinney.folders import folders
 from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
@@ -46,8 +47,8 @@ class Place:
         for job_id in FREE:
             folders.make(self.root, job_id)
         for job_id in ids:
-            self.store.cancel(job_id, tree=False, by="ann", reason=None, now_us=2)
-            self.store.delete(job_id, by="ann", now_us=3)
+            job_verbs.cancel(self.store, job_id, tree=False, by="ann", reason=None, now_us=2)
+            job_verbs.delete(self.store, job_id, by="ann", now_us=3)
         self.obstacle = self.root / "00" / "00" / "00"
         self.obstacle.touch()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import job_verbs
 from contract.behind import sql_store
 from new_store import new_store
 from spinney.features.doctor.checks import Violation
@@ -52,8 +53,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
     store = open_store(new_store(tmp_path / "x.db"))
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     store.submit([Submission(type="t", params=("{}",) * 4)], now_us=1)
-    store.cancel(4, tree=False, by="ann", reason=None, now_us=2)
-    store.delete(4, by="ann", now_us=3)
+    job_verbs.cancel(store, 4, tree=False, by="ann", reason=None, now_us=2)
+    job_verbs.delete(store, 4, by="ann", now_us=3)
     store.note_removed_folders([4])
     root = tmp_path / "folders"
     folders.write_token(root, store.facts()["folder_token"])
@@ -94,8 +95,8 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
 
 @case("folder-of-deleted-job, which nobody removed")
 def _(place: Place) -> tuple[str, Callable[[], bool]]:
-    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=4)
-    place.store.delete(2, by="ann", now_us=5)
+    job_verbs.cancel(place.store, 2, tree=False, by="ann", reason=None, now_us=4)
+    job_verbs.delete(place.store, 2, by="ann", now_us=5)
 
     def gone() -> bool:
         return not place.folder(2).exists() and list(place.store.deleted_folders(9)) == []
@@ -105,7 +106,7 @@ def _(place: Place) -> tuple[str, Callable[[], bool]]:
 
 @case("folder-of-deleted-job, which retention removed")
 def _(place: Place) -> tuple[str, Callable[[], bool]]:
-    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=4)
+    job_verbs.cancel(place.store, 2, tree=False, by="ann", reason=None, now_us=4)
     place.store.retention.set("t", "cancelled", 0.0, ANN, now_us=5)
     after: int | None = 0
     while after is not None:
@@ -286,8 +287,8 @@ def test_a_healthy_root_is_left_in_peace(place: Place) -> None:
 
 def test_what_nodes_are_about_to_remove_is_no_violation(place: Place) -> None:
     place.now_us = place.root.stat().st_mtime_ns // 1000
-    place.store.cancel(2, tree=False, by="ann", reason=None, now_us=place.now_us)
-    place.store.delete(2, by="ann", now_us=place.now_us)
+    job_verbs.cancel(place.store, 2, tree=False, by="ann", reason=None, now_us=place.now_us)
+    job_verbs.delete(place.store, 2, by="ann", now_us=place.now_us)
     (place.root / folders.TRASH / "000000000009.1.ab").mkdir(parents=True)
 
     assert place.examine() == []
@@ -303,8 +304,8 @@ def test_a_job_that_is_removed_while_it_is_looked_at_is_no_violation(
         def _jobs(self, job_ids: list[int], now_us: int) -> Iterator[Violation]:  # type: ignore[override]
             if 3 in job_ids:
                 folder.rmdir()
-                place.store.cancel(3, tree=False, by="ann", reason=None, now_us=9)
-                place.store.delete(3, by="ann", now_us=9)
+                job_verbs.cancel(place.store, 3, tree=False, by="ann", reason=None, now_us=9)
+                job_verbs.delete(place.store, 3, by="ann", now_us=9)
                 place.store.note_removed_folders([3])
             return super()._jobs(job_ids, now_us)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+import job_verbs
 from in_memory import in_memory
 from long_tests import LONG
 from new_store import new_store, new_store_on_server
@@ -381,7 +382,7 @@ def test_one_whose_job_is_cancelled_meanwhile_is_rejected(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, arrival = interrupted(house, monkeypatch)
-    house.store.cancel(arrival.job_id or 0, tree=False, by="ann", reason="no", now_us=NOW_US)
+    job_verbs.cancel(house.store, arrival.job_id or 0, tree=False, by="ann", reason="no", now_us=NOW_US)
     assert house.step() == (0, None)
     assert "was cancelled" in why(folder, "a.txt")
     assert left(folder) == ["rejected"]

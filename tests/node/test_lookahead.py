@@ -6,6 +6,7 @@ import signal
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us
 
+import job_verbs
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
@@ -83,7 +84,7 @@ def test_what_is_cancelled_or_held_behind_a_long_attempt_is_so_before_that_ends(
     until(lambda: state(cluster, behind[-1]) is State.CLAIMED, "others stand behind it")
     cancelled = behind.pop(1)
 
-    cluster.store.cancel(cancelled, tree=False, by="test", reason=None, now_us=now_us())
+    job_verbs.cancel(cluster.store, cancelled, tree=False, by="test", reason=None, now_us=now_us())
 
     until(lambda: state(cluster, cancelled) is State.CANCELLED, "cancelled while it waits", 5.0)
     until(lambda: state(cluster, behind[-1]) is State.CLAIMED, "others still, or again, stand behind it")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, now_us
 
+import job_verbs
 from long_tests import long_alone
 from servers import postgres_schema
 from spinney.features.copies.sql import copy_store
@@ -53,7 +54,7 @@ def test_what_was_to_be_done_is_done_in_the_new_place(old: Cluster, new: Cluster
     assert [job.state for job in new.settled(pending)] == [State.COMPLETED] * 5
     flag.touch()
     (bad,) = (job.id for job in new.store.children(root) if job.state is State.FAILED)
-    new.store.retry(bad, stage=None, by="ann", now_us=now_us())
+    job_verbs.retry(new.store, bad, stage=None, by="ann", now_us=now_us())
     assert [job.state for job in new.settled([root])] == [State.COMPLETED], "the tree regrows"
     assert [a.outcome for a in new.attempts(bad)] == ["error", "ok"]
     assert new.store.results(bad) == {"leaf": "seen before the move"}

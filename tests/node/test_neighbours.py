@@ -12,6 +12,7 @@ import pytest
 from node_fixtures import Cluster, cluster, kept, lines, now_us, working
 from test_claims import Scene, lease, spec
 
+import job_verbs
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
@@ -50,7 +51,7 @@ def test_neighbours_of_an_attempt_that_is_ended_by_force_go_back_uncounted(
     until(lambda: len(lines(notes)) == 5, "all run")
     # When it is ended by force
     if kind == "deaf_thread":
-        working.store.cancel(named, tree=False, by="test", reason=None, now_us=now_us())
+        job_verbs.cancel(working.store, named, tree=False, by="test", reason=None, now_us=now_us())
     (ended,) = working.settled([named])
     # Then that one has ended as it was asked to
     outcome = Outcome.CANCELLED if kind == "deaf_thread" else Outcome.TIMEOUT

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, cluster, lines
 
+import job_verbs
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Submission
@@ -54,7 +55,7 @@ def test_a_node_whose_clock_is_a_month_ahead_removes_nothing_and_says_why(cluste
     oak = cluster.node(retention_s=0.1)
     (kept,) = cluster.run("shout")
     (due,) = cluster.submit("shout", at_us=now_us + 3_600_000_000)
-    cluster.store.cancel(due, tree=False, by="ann", reason=None, now_us=now_us)
+    job_verbs.cancel(cluster.store, due, tree=False, by="ann", reason=None, now_us=now_us)
     until(lambda: _ids(cluster) == [kept.id], "what is due is removed")
     oak.stop()
 
@@ -93,7 +94,7 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
     store.create()
     store.register([TypeSpec(name="t", stages=(StageSpec(name="s"),))], [])
     (job,) = store.submit([Submission(type="t")], now_us=1).ids
-    store.cancel(job, tree=False, by="ann", reason=None, now_us=2)
+    job_verbs.cancel(store, job, tree=False, by="ann", reason=None, now_us=2)
     (tmp_path / "folders").mkdir()
     (tmp_path / "folders" / folders.TOKEN).touch()
     folder = folders.make(tmp_path / "folders", job)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import DEADLINE_S, Cluster, cluster, kept, lines, now_us, working
 
+import job_verbs
 from small_disk import small_disk
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
@@ -183,7 +184,7 @@ def test_a_cancel_is_told_to_the_attempt_first(working: Cluster) -> None:
     notes = working.file("notes")
     (job_id,) = working.submit("polite", {"note_in": str(notes)})
     until(lambda: "begun" in lines(notes), "it runs")
-    working.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+    job_verbs.cancel(working.store, job_id, tree=False, by="test", reason=None, now_us=now_us())
     assert working.settled([job_id])[0].state is State.CANCELLED
     assert "saw the wish" in lines(notes)
 
@@ -193,7 +194,7 @@ def test_a_cancel_is_forced_on_an_attempt_that_does_not_listen(working: Cluster)
     notes = working.file("notes")
     (job_id,) = working.submit("deaf", {"note_in": str(notes)})
     until(lambda: lines(notes), "it runs")
-    working.store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
+    job_verbs.cancel(working.store, job_id, tree=False, by="test", reason=None, now_us=now_us())
     assert working.settled([job_id])[0].state is State.CANCELLED
     assert working.attempts(job_id)[0].outcome is Outcome.CANCELLED
 

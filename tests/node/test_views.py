@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, cluster, now_us
 
+import job_verbs
 from spinney.features.doctor.view_check import RULE, ViewCheck
 from spinney.folders.views import ViewTree
 from spinney.model.jobs import JOB_ID_MAX, Filter
@@ -101,7 +102,7 @@ def test_a_removed_job_loses_its_link(cluster: Cluster, views: Path) -> None:
     (job,) = cluster.run("noop")
     folder(cluster, job.id)
     until(lambda: len(links(views)) == 1)
-    cluster.store.delete(job.id, by="ann", now_us=now_us())
+    job_verbs.delete(cluster.store, job.id, by="ann", now_us=now_us())
     until(lambda: not list(views.iterdir()), "nothing of it is left")
     node.stop()
 

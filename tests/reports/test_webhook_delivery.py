@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from contract.words import USUAL, Clock, Site, kind
 from new_store import new_store
 from spinney.features.webhooks import delivery as webhook_delivery
@@ -149,7 +150,7 @@ def test_of_a_job_that_is_no_more_only_its_number_is_told(site: Site) -> None:
     watch(site)
     job = site.submit_one()
     site.drain()
-    site.store.delete(job, by="ann", now_us=site.now)
+    job_verbs.delete(site.store, job, by="ann", now_us=site.now)
     site.store.retention.set("one", "deleted", 0.0, ANN, now_us=site.now)
     site.later(60)
     after: int | None = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from contract.behind import sql_store
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
@@ -339,7 +340,7 @@ def test_only_what_somebody_wishes_is_cancelled(ext: External, site: Site) -> No
     external_worker, work = begin(ext, site)
     with pytest.raises(Refused, match="nobody has requested"):
         ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
-    site.store.cancel(work.job_id, tree=False, by="op", reason=None, now_us=site.now)
+    job_verbs.cancel(site.store, work.job_id, tree=False, by="op", reason=None, now_us=site.now)
     assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).cancel == (work.fence,)
     ext.settle(external_worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.CANCELLED))
     assert state(site, work)[0] is State.CANCELLED
@@ -416,7 +417,7 @@ def test_an_attempt_beyond_its_time_limit_is_lost_with_the_next_sign_of_life(
 
 def test_a_wish_that_is_not_obeyed_is_carried_out(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
-    site.store.cancel(work.job_id, tree=False, by="op", reason=None, now_us=site.now)
+    job_verbs.cancel(site.store, work.job_id, tree=False, by="op", reason=None, now_us=site.now)
     site.clock.forward(60 + 5)
     assert ext.heartbeat(external_worker.key, seen=work.fence, fences=[work.fence]).lost == (work.fence,)
     assert state(site, work)[0] is State.CANCELLED

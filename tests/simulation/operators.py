@@ -1,7 +1,7 @@
 """Somebody at a terminal: submits, and uses the operators' verbs at any time, whatever they do to each other.
 
-Each call is one of the store's own verbs. Refusals are answers like any other; what must not happen is for the
-oracle to say. In the calm at the end he releases whatever is held, until nothing is open.
+Each call is one of the verbs on jobs, or one of the store's own. Refusals are answers like any other; what must not
+happen is for the oracle to say. In the calm at the end he releases whatever is held, until nothing is open.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import job_verbs
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter, Submission
 from spinney.model.operators.bulk_orders import Order, Verb
@@ -124,15 +125,17 @@ class Operator:
         match verb:
             case "cancel" | "cancel_tree":
                 tree = verb == "cancel_tree"
-                await self._say(lambda s: s.cancel(job, tree=tree, by=by, reason="wrong", now_us=now))
+                await self._say(
+                    lambda s: job_verbs.cancel(s, job, tree=tree, by=by, reason="wrong", now_us=now)
+                )
             case "retry":
-                await self._say(lambda s: s.retry(job, stage=None, by=by, now_us=now))
+                await self._say(lambda s: job_verbs.retry(s, job, stage=None, by=by, now_us=now))
             case "retry_from" | "rerun":
                 stage = rng.choice((None, "work", "first", "second", "expand", "merge"))
                 if verb == "rerun":
-                    await self._say(lambda s: s.rerun(job, stage=stage, by=by, now_us=now))
+                    await self._say(lambda s: job_verbs.rerun(s, job, stage=stage, by=by, now_us=now))
                 elif stage is not None:
-                    await self._say(lambda s: s.retry(job, stage=stage, by=by, now_us=now))
+                    await self._say(lambda s: job_verbs.retry(s, job, stage=stage, by=by, now_us=now))
             case "hold":
                 scope, name = rng.choice(
                     (
@@ -152,9 +155,9 @@ class Operator:
                     await self._sweep_holds()
             case "release":
                 await self._lift(all_of_them=False)
-                await self._say(lambda s: s.release(job, by=by, now_us=now))
+                await self._say(lambda s: job_verbs.release(s, job, by=by, now_us=now))
             case "delete":
-                await self._say(lambda s: s.delete(job, by=by, now_us=now))
+                await self._say(lambda s: job_verbs.delete(s, job, by=by, now_us=now))
             case "move":
                 order = Order(verb=Verb.MOVE, queue=rng.choice(QUEUES))
                 await self._say(lambda s: s.bulk.apply(order, [job], self._actor(), now_us=now))
@@ -210,7 +213,7 @@ class Operator:
             await self._sweep_holds()
             held = await self._say(lambda s: s.jobs(Filter(states=(State.HELD,)), limit=1000))
             for job in held or ():
-                await self._say(lambda s, j=job.id: s.release(j, by="ann", now_us=self._now()))
+                await self._say(lambda s, j=job.id: job_verbs.release(s, j, by="ann", now_us=self._now()))
             world.wake_nodes(self.host.run_dir)
             self.idle = all(state in SETTLED for state in world.oracle.states.values())
             await asyncio.sleep(1.0)

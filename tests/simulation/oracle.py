@@ -16,13 +16,12 @@ The time that counts here is the true one, which no node can see.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Record
 from spinney.model.lineage import ancestors
 from spinney.model.outcomes import PASSED, Outcome
@@ -264,21 +263,21 @@ class Oracle:
             )
 
     @contextmanager
-    def asked_again(self, job_ids: Sequence[int], stage: str | None, *, rerun: bool) -> Iterator[None]:
-        """An operator wants passed stages again; unless it is refused."""
+    def asked_again(
+        self, job_ids: Sequence[int], stage: str | None, *, rerun: bool
+    ) -> Iterator[Callable[[Collection[int]], None]]:
+        """An operator wants passed stages again; the block gets what to call with the jobs that stay as they are."""
         before = {j: (dict(self._passed.get(j, {})), j in self._finished) for j in job_ids}
         for job_id in job_ids:
             if rerun or stage is not None:
                 self._forget(job_id, stage)
-        try:
-            yield
-        except StoreUnusable:
-            raise
-        except SpinneyError:
-            for job_id, (passed, finished) in before.items():
-                self._passed[job_id] = passed
+
+        def left(job_ids: Collection[int]) -> None:
+            for job_id in job_ids:
+                self._passed[job_id], finished = before[job_id]
                 (self._finished.add if finished else self._finished.discard)(job_id)
-            raise
+
+        yield left
 
     def _forget(self, job_id: int, stage: str | None) -> None:
         """What has passed counts no more, from that stage on (None: from the first)."""

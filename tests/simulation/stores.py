@@ -18,11 +18,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from spinney.features.bulk.sql import SqlBulk
 from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record, Submission
-from spinney.store.contract import ChangedJobs, SpawnResult, SubmitResult
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_runs import BulkStep
+from spinney.model.rights.actor import Actor
+from spinney.store.contract import SpawnResult, SubmitResult
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase, SqliteTx, add_functions
+from spinney.store.sql.session import Session
 from spinney.store.sql.store import SqlStore
 
 from .loop import PROCESS
@@ -133,6 +138,21 @@ class SimDatabase(SqliteDatabase):
         """The connection is the world's."""
 
 
+class SimBulk(SqlBulk):
+    """The real verbs on jobs, which also tell the oracle whose stages are to run again."""
+
+    def __init__(self, session: Session, oracle: Oracle) -> None:
+        super().__init__(session)
+        self._oracle = oracle
+
+    def apply(self, order: Order, job_ids: Sequence[int], actor: Actor, **how: Any) -> BulkStep:
+        again = job_ids if order.verb in (Verb.RETRY, Verb.RERUN) else ()
+        with self._oracle.asked_again(again, order.stage, rerun=order.verb is Verb.RERUN) as left:
+            step = super().apply(order, job_ids, actor, **how)
+            left(set(again).difference(step.touched))
+        return step
+
+
 class SimStore(SqlStore):
     """The real store, which also tells the oracle what it was asked and what it answered."""
 
@@ -141,6 +161,7 @@ class SimStore(SqlStore):
         super().__init__(self._sim_database)
         self.oracle, self.gates = oracle, gates
         self._random = rng
+        vars(self)["bulk"] = SimBulk(self.session, oracle)
 
     def begin_verb(self) -> None:
         self._sim_database.calls = 0
@@ -215,11 +236,3 @@ class SimStore(SqlStore):
         jobs = super().recover(node_id, running, now_us=now_us)
         self.gates.note(f"recovered node {node_id}: jobs {list(jobs)}")
         return jobs
-
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        with self.oracle.asked_again([job_id], stage, rerun=False):
-            return super().retry(job_id, stage=stage, by=by, now_us=now_us)
-
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        with self.oracle.asked_again([job_id], stage, rerun=True):
-            return super().rerun(job_id, stage=stage, by=by, now_us=now_us)

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+import job_verbs
 from new_store import new_store
 from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
@@ -36,7 +37,7 @@ def _enter_some(store: Store) -> None:
     store.register([TypeSpec(name="one", stages=(StageSpec(name="work"),))], [])
     ids = store.submit([Submission(type="one", params=["{}"] * ENTRIES)], now_us=1).ids
     for job_id in ids:
-        store.cancel(job_id, tree=False, by="ann", reason=f"reason {job_id}", now_us=10 + job_id)
+        job_verbs.cancel(store, job_id, tree=False, by="ann", reason=f"reason {job_id}", now_us=10 + job_id)
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ def test_a_chain_that_is_written_on_after_tampering_stays_broken(
 ) -> None:
     tamper("update audit set reason = 'another' where seq = 2")
     (job_id,) = store.submit([Submission(type="one")], now_us=1).ids
-    store.cancel(job_id, tree=False, by="ann", reason=None, now_us=50)
+    job_verbs.cancel(store, job_id, tree=False, by="ann", reason=None, now_us=50)
 
     with pytest.raises(AuditBroken, match="entry 2"):
         store.audit.verify()
@@ -238,13 +239,15 @@ def test_the_guards_in_force_are_those_of_the_schema(store: SqlStore) -> None:
 
 _CANCEL = """
 import sys, time
+from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.rights.actor import Actor
 from spinney.store.sql import open_store
 store = open_store(sys.argv[1])
 store.nodes()
 print("ready", flush=True)
 sys.stdin.readline()
 for job_id in map(int, sys.argv[3:]):
-    store.cancel(job_id, tree=False, by=sys.argv[2], reason=None, now_us=time.time_ns() // 1000)
+    store.bulk.apply(Order(verb=Verb.CANCEL), [job_id], Actor(by=sys.argv[2]), now_us=time.time_ns() // 1000)
 store.close()
 """
 
@@ -279,4 +282,4 @@ def test_processes_that_write_at_once_keep_the_chain_whole(store: SqlStore) -> N
         ("ann", "bob", "eve"), each
     )
     assert [e.by for e, _ in made] != sorted(e.by for e, _ in made), "they did take turns"
-    assert sorted(orjson.loads(e.what)["job"] for e, _ in made) == ids
+    assert sorted(job for e, _ in made for job in orjson.loads(e.what)["jobs"]) == ids

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+import job_verbs
 from private_server import PrivateServer, server_with_store_schema
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
@@ -61,9 +62,9 @@ def worked(store: Store, type_: str = "t") -> int:
     assert lease.job_id == job_id
     store.put_data(job_id, lease.fence, "a", "1", job_id)
     store.flush_and_claim([Record(job_id, lease.fence, Outcome.OK, 2, 3)], None, now_us=3)
-    store.rerun(job_id, stage=None, by="ann", now_us=4)
-    store.cancel(job_id, tree=False, by="ann", reason=None, now_us=5)
-    store.delete(job_id, by="ann", now_us=6)
+    job_verbs.rerun(store, job_id, stage=None, by="ann", now_us=4)
+    job_verbs.cancel(store, job_id, tree=False, by="ann", reason=None, now_us=5)
+    job_verbs.delete(store, job_id, by="ann", now_us=6)
     store.note_removed_folders([job_id])
     store.sweep(now_us=7)
     store.update_node(node_id, state="left", now_us=8)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import job_verbs
 from new_store import new_store
 from spinney.features.jobs.relatives_sql import Relation
 from spinney.features.jobs.sql import SORT_KEYS
@@ -157,7 +158,7 @@ def test_nor_do_those_of_a_tree(house: House) -> None:
     house.store.spawn(parent.job_id, parent.fence, [Submission(type="plain", params=["{}"] * 5)], now_us=5)
     house.store.flush_and_claim([ok(parent)], None, now_us=6)
     house.drain(ok)
-    house.store.retry(_failed_child(house), stage=None, by="ann", now_us=20)
+    job_verbs.retry(house.store, _failed_child(house), stage=None, by="ann", now_us=20)
     house.drain(ok)
 
     assert walks(house) == []

@@ -1,17 +1,20 @@
 """A retry of very many children goes in steps: what others see between two of them, and what a fault leaves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
+from spinney.features.bulk.sql import SqlBulk
+from spinney.features.bulk.step_run import STEP
 from spinney.model.errors import StoreUnusable
+from spinney.model.operators.bulk_orders import Order
+from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.states import State
 from spinney.store.sql import open_store
-from spinney.store.sql.transitions.job_operations import Operation
-from spinney.store.sql.transitions.operator_calls import RETRY_STEP
 
 CHILDREN = 120
 
@@ -19,6 +22,8 @@ CHILDREN = 120
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     store = open_store(new_store(tmp_path / "x.db"))
+    # Time stands still for it, so that a step ends by the number of its jobs alone.
+    vars(store)["bulk"] = SqlBulk(store.session, lambda: 0.0)
     made = Site(store, Clock())
     made.knows(*USUAL)
     yield made
@@ -34,17 +39,17 @@ def failed_family(site: Site) -> tuple[int, list[int]]:
 
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, look: Callable[[int], None]) -> None:
-    """Call ``look`` with the number of the step (from 0) inside each transaction that is to open children."""
-    retry_each = Operation.retry_each
+    """Call ``look`` with the number of the step (from 0) before each transaction that is to open children."""
+    apply = SqlBulk.apply
     steps: list[int] = []
 
-    def watched(operation: Operation, job_ids: list[int]) -> None:
-        if job_ids:  # it calls itself for each child, which has none here
+    def watched(bulk: SqlBulk, order: Order, job_ids: Sequence[int], *args: Any, **how: Any) -> BulkStep:
+        if len(job_ids) > 1:  # the first is to open the parent
             steps.append(len(job_ids))
             look(len(steps) - 1)
-        retry_each(operation, job_ids)
+        return apply(bulk, order, job_ids, *args, **how)
 
-    monkeypatch.setattr(Operation, "retry_each", watched)
+    monkeypatch.setattr(SqlBulk, "apply", watched)
 
 
 def test_each_step_of_a_long_retry_is_there_for_others_before_the_next(
@@ -57,7 +62,7 @@ def test_each_step_of_a_long_retry_is_there_for_others_before_the_next(
 
     site.retry(parent)
 
-    assert seen == list(range(0, CHILDREN, RETRY_STEP))
+    assert seen == list(range(0, CHILDREN, STEP))
     assert len(seen) > 1
     assert other.count() == {State.PENDING: CHILDREN, State.WAITING: 1}
     other.store.close()
@@ -78,7 +83,7 @@ def test_a_retry_that_broke_off_between_its_steps_is_completed_by_another(
         with pytest.raises(StoreUnusable, match="full"):
             site.retry(parent)
 
-    assert site.count() == {State.PENDING: RETRY_STEP, State.FAILED: CHILDREN - RETRY_STEP, State.WAITING: 1}
+    assert site.count() == {State.PENDING: STEP, State.FAILED: CHILDREN - STEP, State.WAITING: 1}
     ran = [] if when == "at once" else site.drain()
 
     site.retry(parent)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import job_verbs
 from new_store import new_store
 from spinney.model.errors import (
     CommitUncertain,
@@ -100,14 +101,14 @@ def test_a_call_whose_need_is_deleted_between_two_steps_is_refused_whole(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [need] = store.submit([Submission(type="t", params=["{}"])], now_us=1).ids
-    store.cancel(need, tree=False, by="ann", reason=None, now_us=1)
+    job_verbs.cancel(store, need, tree=False, by="ann", reason=None, now_us=1)
     writes = []
 
     def deleted(**how: Any) -> Any:
         writes.append(how)
         if len(writes) == 2:  # the first has checked the call
             other = open_store(f"sqlite:///{tmp_path / 'x.db'}")
-            other.delete(need, by="ann", now_us=2)
+            job_verbs.delete(other, need, now_us=2)
             other.close()
         return write(**how)
 
@@ -152,8 +153,8 @@ def test_a_job_that_somebody_ran_before_it_was_put_in_place_is_left_alone(
     monkeypatch.setattr(store, "_staging_step", lambda now_us: None)
     ids = store.submit(long_call(5000), now_us=1).ids
     early = ids[2500]
-    store.cancel(early, tree=False, by="ann", reason=None, now_us=2)
-    store.retry(early, stage=None, by="ann", now_us=3)
+    job_verbs.cancel(store, early, tree=False, by="ann", reason=None, now_us=2)
+    job_verbs.retry(store, early, stage=None, by="ann", now_us=3)
     node = _node(store)
     (lease,) = _claim(store, node, [])
     assert lease.job_id == early

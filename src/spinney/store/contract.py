@@ -14,8 +14,8 @@ Who writes what:
   ``prioritise``, ``progress``)
   have its fence, and are refused with StaleFence when the attempt has lost its lease;
 * ``recover`` takes the leases of a dead node away; after it every call with their fences is refused;
-* operators' verbs (``cancel``, ``retry``, ``rerun``, ``release``, ``delete``) change jobs that are
-  not running, and leave cancel requests for those that are;
+* operators' verbs (``spinney.features.bulk``) change jobs that are not running, and leave cancel requests for those
+  that are;
 * ``sweep`` is housekeeping: any process may call it at any time, also several at once, or not for a while; it works in
 bounded steps. Among nodes only the leader calls it (``elect_leader``).
 
@@ -70,17 +70,6 @@ class SubmissionKey:
     key: str
     digest: str
     """The digest of the whole request, so that a key is not used for two."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedJobs:
-    """The answer to an operator's verb."""
-
-    ids: Sequence[int]
-    """Jobs that the operation changed, or whose running attempt it asked to end."""
-    reopened: Sequence[int] = ()
-    """Settled ancestors and dependants that wait again because of it; if there are very many dependants, only the
-    first; the others follow in steps (``sweep``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,39 +411,6 @@ class Administration(Protocol):
     def facts(self) -> Mapping[str, str]:
         """Return name, version and settings of the database, and the token of its folder root, for ``init`` and
         ``doctor``."""
-
-
-class JobOperations(Protocol):
-    """Operators' operations on single jobs; ``Bulk`` does the same to many jobs in steps. One that reaches many jobs (a
-    tree that is cancelled or deleted, failed children that are retried) takes several transactions."""
-
-    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
-        """Cancel a job, or it and all jobs below. Running attempts get a cancel request and end soon.
-
-        Raises NoSuchJob, UnlawfulTransition (it is settled), and Refused for a job with open children, which cannot be
-        cancelled without its tree.
-        """
-
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        """Open a failed, orphaned or cancelled job again: from the stage after the last passed one,
-        or from an earlier ``stage``. For a job that failed because of its children, those that
-        failed are retried. Ancestors regrow. Raises Refused, UnlawfulTransition."""
-
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        """Run a settled job again from its first stage (or from ``stage``), whatever had passed. Children that those
-        stages spawned are superseded, except those spawned again by key. Ancestors regrow. Raises NoSuchJob,
-        UnlawfulTransition (it is not settled), Refused."""
-
-    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
-        """Release a held job; its state is determined anew (children, needs, time). Raises NoSuchJob, and Refused for a
-        job that is not held, or that a wider hold keeps held."""
-
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[int]:
-        """Delete a settled or held job with all jobs below it, and return them; a tombstone stays. Dependants are
-        updated first by how it ended. Keys are free again, also those taken for ever.
-
-        Raises Refused when a job below is open (cancel it first). The caller removes the folders; ``deleted_folders``
-        lists them until ``note_removed_folders``."""
 
 
 class Listener(Protocol):

@@ -8,7 +8,7 @@ well under 50 ms, and writes its entry into the audit.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from spinney.store.contract import Administration, JobOperations, Kernel
+from spinney.store.contract import Administration, Kernel
 
 if TYPE_CHECKING:
     from spinney.features.accounts.sign_in_sql import SqlSignIn
@@ -94,5 +94,5 @@ class Parts(Protocol):
     webhooks: "ClassVar[Part[SqlWebhooks]]" = Part("features.webhooks.sql:SqlWebhooks")
 
 
-class Store(Kernel, Administration, JobOperations, Parts, Protocol):
-    """A whole store: the kernel, administration, operations on jobs, and the parts that features bring."""
+class Store(Kernel, Administration, Parts, Protocol):
+    """A whole store: the kernel, administration, and the parts that features bring."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import job_verbs
 from contract.words import RealClock, Site
 from spinney.apps.ingest.access import packages, request
 from spinney.apps.ingest.batches import held_batches
@@ -128,7 +129,7 @@ def test_attachments_go_with_their_mail(archive: Service, control: Control) -> N
         if job is not None:
             (path / OWNER).write_text(f"{job}\n")
     control.do(CancelJob(job=jobs[1]))
-    control.store.delete(jobs[1], by="ann", now_us=control.clock())
+    job_verbs.delete(control.store, jobs[1], by="ann", now_us=control.clock())
 
     assert list(cleanup.finished_mails(folder, control.store, NOW)) == [kept[1]]
     assert set(cleanup.finished_mails(folder, control.store, LATER)) == set(kept[1:])
@@ -146,7 +147,7 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
     empty = working(area, None)
     control.do(CancelJob(job=cancelled))
     control.do(CancelJob(job=deleted))
-    control.store.delete(deleted, by="ann", now_us=control.clock())
+    job_verbs.delete(control.store, deleted, by="ann", now_us=control.clock())
 
     assert set(cleanup.finished_work_folders(area, control.store, NOW)) == {at[deleted], at[999]}
     assert set(cleanup.finished_work_folders(area, control.store, LATER)) == {

@@ -3,6 +3,7 @@
 import orjson
 import pytest
 
+import job_verbs
 from contract.words import kind, stage
 from server.conftest import World
 from spinney.features.postmortem import kept_frames
@@ -98,7 +99,7 @@ def test_frames_that_are_too_long_to_be_read_count_as_none(
 ) -> None:
     """Given two failed attempts, when the frames of the later one are too long, then those of the earlier are shown."""
     job, _ = failing(world, orjson.dumps(DOCUMENT))
-    world.control().store.retry(job, stage=None, by="ann", now_us=world.site.now)
+    job_verbs.retry(world.control().store, job, stage=None, by="ann", now_us=world.site.now)
     world.site.fail(world.site.run(job), error={"type": "ValueError", "message": "again", "traceback": ""})
     later = world.control().queries.attempts(job)[-1]
     whole = orjson.dumps(DOCUMENT)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+import job_verbs
 from contract.words import kind
 from spinney.apps.ingest import app
 from spinney.apps.ingest.deposits.orders import new_bid
@@ -108,8 +109,8 @@ def test_nobody_keeps_others_from_packages_by_taking_the_key_of_their_request(
         if not guessed:
             job = served["ann"].post(FETCH, json={"ark": ARK}).json()["job"]
             key = str(store.job(job).key)
-            store.cancel(job, tree=False, by="mia", reason=None, now_us=1)
-            store.delete(job, by="mia", now_us=1)
+            job_verbs.cancel(store, job, tree=False, by="mia", reason=None, now_us=1)
+            job_verbs.delete(store, job, by="mia", now_us=1)
     who = "eve" if guessed else "operator"
     own = {"type": "one", "params": {}, "collection": "photos", "key": key, "forever": True}
     assert served[who].post("/api/v1/jobs", json=own).status_code == 201

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
+import job_verbs
 from http_listener import Listening
 from spinney.apps.ingest.deposits.orders import BatchOrder
 from spinney.apps.ingest.verbs.arrivals import Arrival
@@ -246,8 +247,8 @@ def test_an_answer_that_was_lost_is_given_again(served: Served, monkeypatch: pyt
     assert list(incoming(served)) == [f"{again.json()['bid']}/map.tif"]
     assert [folder.name for folder in served.service.settings.held.iterdir()] == [again.json()["bid"]]
     with served.service.store() as store:
-        store.cancel(again.json()["job"], tree=False, by="ann", reason=None, now_us=1)
-        store.delete(again.json()["job"], by="ann", now_us=1)
+        job_verbs.cancel(store, again.json()["job"], tree=False, by="ann", reason=None, now_us=1)
+        job_verbs.delete(store, again.json()["job"], by="ann", now_us=1)
     assert "deleted" in hand_in(served, "k1").json()["detail"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from httpx import Response
 from starlette.testclient import TestClient
 
+import job_verbs
 from contract.words import RealClock, Site
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.verbs import VERBS
@@ -298,7 +299,7 @@ def test_a_manifest_leads_to_the_files_within_the_collection(house: House) -> No
 def test_a_package_that_failed_for_another_is_made_again(house: House) -> None:
     ticket = house.ask("mia", "fetch", ark=ARK).json()
     with house.served.service.store() as store:
-        store.cancel(ticket["job"], tree=False, by="mia", reason=None, now_us=RealClock().now_us)
+        job_verbs.cancel(store, ticket["job"], tree=False, by="mia", reason=None, now_us=RealClock().now_us)
 
     again = house.ask("ann", "fetch", ark=ARK).json()
 

@@ -16,7 +16,7 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.containers.pack import Format
-from spinney.errors import DuplicateKey, NoSuchJob, Refused, UnlawfulTransition
+from spinney.errors import DuplicateKey, Refused
 from spinney.jobs import SETTLED, Job, Options, State
 
 if TYPE_CHECKING:  # a worker that packs needs neither
@@ -133,21 +133,25 @@ def _reuse(control: "Control", settings: Settings, job: Job) -> Job | None:
     if job.state not in SETTLED:
         return job
     folder = settings.packages / tickets.token(job.id, tickets.order_of(job))
-    try:
-        if job.state is not State.COMPLETED:
-            # Not with the person's rights to retry: whoever may have the package may have it made again, even if
-            # another person requested it first.
-            control.store.retry(job.id, stage=None, by=control.by, now_us=control.clock())
-            control.wake_nodes()
-            return control.store.job(job.id)
-        if packages.valid(folder, datetime.now(UTC)) is not None:
-            return job
-        control.store.delete(
-            job.id, by=control.by, now_us=control.clock()
-        )  # its folder is the nodes' to remove
-    except (NoSuchJob, Refused, UnlawfulTransition):
-        return None  # another caller with the same request was quicker
+    if job.state is not State.COMPLETED:
+        if not _apply(control, "retry", job):
+            return None
+        control.wake_nodes()
+        return control.store.job(job.id)
+    if packages.valid(folder, datetime.now(UTC)) is not None:
+        return job
+    _apply(control, "delete", job)  # its folder is the nodes' to remove
     return None
+
+
+def _apply(control: "Control", verb: str, job: Job) -> bool:
+    """Apply a verb to a job; return False where it was refused, because another caller with the same request was
+    quicker. It does not take the person's rights to that verb: whoever may have the package may have it made again,
+    even if another person requested it first."""
+    from spinney.operations import Order, Verb
+
+    order = Order(verb=Verb(verb))
+    return bool(control.store.bulk.apply(order, [job.id], control.actor(), now_us=control.clock()).touched)
 
 
 def _ticket(store: "Store", settings: Settings, job: Job) -> Ticket:

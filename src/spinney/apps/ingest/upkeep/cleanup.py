@@ -20,7 +20,7 @@ these two steps (``held_batches``).
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.config.settings import OWNER, Settings
 from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder
 from spinney.apps.ingest.deposits.states import READING
-from spinney.errors import NoSuchJob, Refused, SpinneyError
+from spinney.errors import SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
 from spinney.jobs import Job as StoredJob
 
@@ -161,6 +161,8 @@ def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
     One that a hold of the engine covers is left to whoever ends that. Nothing is released where the folder of
     hold files does not exist, since its disk may not be mounted.
     """
+    from spinney.operations import Actor, Order, Verb  # a worker that cleans nothing needs none
+
     if not config.held.is_dir():  # the disk of the home may not be mounted
         return 0
     count = 0
@@ -170,9 +172,14 @@ def release_forgotten(config: Settings, store: "Store", now: datetime) -> int:
             and held_batches.reason(config, order.bid) is None
             and not store.holds.covering(job.id)
         ):
-            with suppress(Refused, NoSuchJob):  # somebody was quicker
-                store.release(job.id, by=cleanings.name, now_us=int(now.timestamp() * 1e6))
-                count += 1
+            # Nothing is touched where somebody was quicker.
+            step = store.bulk.apply(
+                Order(verb=Verb.RELEASE),
+                [job.id],
+                Actor(by=cleanings.name),
+                now_us=int(now.timestamp() * 1e6),
+            )
+            count += len(step.touched)
     return count
 
 

@@ -12,12 +12,11 @@
 ``attempts``        requests of a running attempt, checked by its fence
 ``failures``        the causes of failures, by fingerprint
 ``job_operations``  operators' verbs on single jobs, one transaction's worth
-``operator_calls``  those verbs in as many transactions as they take, with their entries in the audit
 ``removal``         trees whose retention time is over
 ``trusted_clock``   the latest time at which a clock was trusted to delete what is old
 
-Except for ``operator_calls`` and ``attempts`` these modules begin no transaction and commit none: submissions, records,
-claims, recoveries and operators' verbs call them between their own statements. Each caller first writes the facts, adds
+Except for ``attempts`` these modules begin no transaction and commit none: submissions, records, claims, recoveries and
+operators' verbs call them between their own statements. Each caller first writes the facts, adds
 what changed to one ``Cascade``, and calls ``drain`` at the end; so an effect on another job is in the same transaction
 as its cause, and a chain of any length is a work list and no recursion. What could concern very many jobs (dependants,
 a cancelled tree) is left in a table and continued in steps by a sweep. Every change of a job's state must be in the

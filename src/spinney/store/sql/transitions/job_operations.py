@@ -4,8 +4,7 @@ Each verb changes jobs that are not running. It does not touch the attempt of a 
 written, which the node reads and the record of the attempt obeys; a new queue or priority counts from the next claim
 on. Opening a settled job again regrows its ancestors and its dependants (see ``regrowth``).
 
-An ``Operation`` is one transaction's worth of a verb. ``operator_calls`` runs them for single jobs and trees,
-``spinney.features.bulk`` for many jobs; both write the audit."""
+An ``Operation`` is one transaction's worth of a verb. ``spinney.features.bulk`` runs them, and writes the audit."""
 
 from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import Refused, UnlawfulTransition
@@ -116,19 +115,6 @@ class Operation:
         self.ids.append(row.id)
 
     # --- retry, rerun ---------------------------------------------------------------------
-
-    def retry_each(self, job_ids: list[int]) -> None:
-        """Retry some children; one that has been opened meanwhile is skipped, and so is one that is superseded, because
-        the retry of another lets the stage that spawned it run again."""
-        for job_id in job_ids:
-            if self.tx.value("select superseded from jobs where id = ?", (job_id,)):
-                continue
-            if job_rows.find(self.tx, job_id).state in REOPENABLE:
-                below = self.failed_children(job_id)
-                self.retry_each(below)
-                if not below:
-                    self.retry(job_id, None)
-        self.cascade.drain()
 
     def retry(self, job_id: int, stage: str | None) -> None:
         """Open a failed, orphaned or cancelled job again: it continues with its first stage that has not passed, or
