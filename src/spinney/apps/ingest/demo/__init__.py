@@ -14,7 +14,7 @@ reports. The exit code is 0 only when all is well.
 ``plan``            the options, and the output folder
 ``sample_deposit``  the source as objects and manifests
 ``file_server``     the HTTP server, with one wrong byte
-``service``         the settings, and the submission
+``service``         the settings
 
 Specified by ``tests/apps/ingest/test_demo.py``.
 """

@@ -17,12 +17,14 @@ from spinney.apps.demo_tools import COMMAND, Process, make_folder, run_demo, run
 from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.batches.batch_reports import report_folder
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
-from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
+from spinney.apps.ingest.demo.file_server import FileServer, run_server
 from spinney.apps.ingest.demo.plan import Plan, plan
 from spinney.apps.ingest.demo.sample_deposit import Offer, find, offer
-from spinney.apps.ingest.demo.service import ARCHIVE, requeue, set_up, submit
-from spinney.apps.ingest.verbs.arrivals import Accepted
+from spinney.apps.ingest.demo.service import ARCHIVE, DEPOSITOR, PROFILE, set_up
+from spinney.apps.ingest.verbs.arrivals import Accepted, submit
+from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import open_control
 from spinney.errors import UsageError, counted
 from spinney.files.paths import shown
@@ -49,18 +51,18 @@ def _run() -> list[str]:
     planned = plan(os.environ)
     make_folder(planned.out, FILE, VARIABLE)
     objects, left_out = find(planned.source, planned.leave_out)
-    with run_server() as served_files:
-        offered = offer(planned.source, objects, planned.out / "manifests", served_files.base_url)
-        served_files.files, served_files.damaged_path = offered.served, offered.damage
-        config = set_up(planned, served_files.host)
+    with run_server() as server:
+        offered = offer(planned.source, objects, planned.out / "manifests", server.base_url)
+        server.files, server.damaged_path = offered.served, offered.damage
+        config = set_up(planned, server.host)
         with open_control(None) as control, planned.log.open("w") as log:
             service = Service(control=control, settings=config)
-            accepted = submit(service, offered.batch)
-            _announce(planned, served_files, offered, left_out)
+            submission = Submit(name=offered.batch.name, profile=PROFILE, submitter=DEPOSITOR)
+            with offered.batch.open("rb") as payload:
+                accepted = submit(service, payload, submission)
+            _announce(planned, server, offered, left_out)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
-            demo = _Demo(
-                plan=planned, service=service, batch=accepted, served_files=served_files, offered=offered
-            )
+            demo = _Demo(plan=planned, service=service, batch=accepted, server=server, offered=offered)
             reports = demo.run(log)
             _say("Looking through history, inventory and archive …")
             result = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
@@ -76,7 +78,7 @@ class _Demo:
     plan: Plan
     service: Service
     batch: Accepted
-    served_files: ServedFiles
+    server: FileServer
     offered: Offer
 
     @property
@@ -97,9 +99,9 @@ class _Demo:
             self._watch(node)
             first = self._report(1)
             self._show(1)
-            self.served_files.damaged_path = None
-            objects = requeue(self.service, self.batch.bid)
-            _say(f"The byte is corrected, and {counted(objects, 'failed object')} requeued …")
+            self.server.damaged_path = None
+            (item,) = Requeue(names=[self.batch.bid]).run(self.service)["items"]
+            _say(f"The byte is corrected, and {counted(item['requeued'], 'failed object')} requeued …")
             self._watch(node)
             second = self._report(_REPORTS)
             self._show(_REPORTS)
@@ -189,12 +191,12 @@ def _kill_all_processes(node: Process) -> int:
     return len(stopped)
 
 
-def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, left_out: list[str]) -> None:
+def _announce(planned: Plan, server: FileServer, offered: Offer, left_out: list[str]) -> None:
     """Print what is going to be deposited, and which byte is wrong."""
     files = sum(len(sample.files) for sample in offered.objects)
     _say(
         f"{planned.source}: {counted(len(offered.objects), 'object')} of {counted(files, 'file')}, "
-        f"served at {served_files.host}"
+        f"served at {server.host}"
     )
     for sentence in left_out:
         _say(f"  left out: {sentence}")
