@@ -152,12 +152,7 @@ def queue(
     if delete:
         if create or change:
             raise UsageError("--delete removes all settings of the queue; leave the other options out")
-        with _no_such_is_usage():
-            performer.do(DeleteQueue(name=name, reason=reason))
-        return Shown(
-            {"deleted": name},
-            f"queue {name} is deleted; an application that declares it creates it again when a node starts",
-        )
+        return _delete(performer, name, reason)
     if not (create or change) and reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
     command: Returns[QueueInfo]
@@ -171,6 +166,16 @@ def queue(
         info = performer.do(command)
     _warn_of_unknown(store, [*words.pin, *words.bar])
     return Shown(info, _facts(info))
+
+
+def _delete(performer: Performs, name: str, reason: str | None) -> Shown:
+    """Delete the settings of a queue; return what is shown. Raises UsageError where there is no such queue."""
+    with _no_such_is_usage():
+        performer.do(DeleteQueue(name=name, reason=reason))
+    return Shown(
+        {"deleted": name},
+        f"queue {name} is deleted; an application that declares it creates it again when a node starts",
+    )
 
 
 @contextmanager
