@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,16 +92,11 @@ def serve(
     db = connect(mongo, database)
     check(db)
     interface = make_interface(db, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            interface, host=host, port=port, log_config=None, access_log=False, server_header=False
-        )
+    config = uvicorn.Config(
+        interface, host=host, port=port, log_config=None, access_log=False, server_header=False
     )
-    try:
-        with _balancing(interface.state.service) if balance else nullcontext():
-            _run_until_sigterm(server)
-    finally:
-        db.client.close()
+    with closing(db.client), _balancing(interface.state.service) if balance else nullcontext():
+        _run_until_sigterm(uvicorn.Server(config))
 
 
 @contextmanager
