@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from explanations import explained
 from spinney.features.explain.explanation import Explanation
 from spinney.model.errors import NoSuchJob
+from spinney.model.fleet import OVER
 from spinney.model.jobs import ClaimRequest, Lease, SlotRequest
 from spinney.model.operators.queues import QueueChange
 from spinney.model.outcomes import Outcome
@@ -68,6 +69,22 @@ def test_a_node_that_was_killed_while_it_drained_is_not_said_to_drain(site: Site
     explanation = explain(site, job)
 
     assert (explanation.cause, explanation.command) == ("no node", "spinney node")
+
+
+def test_all_nodes_that_could_run_it_are_in_trouble(site: Site) -> None:
+    oak, elm = (site.node(name, types=TYPES) for name in ("oak", "elm"))
+    job = site.submit_one()
+    site.store.beat(oak.id, trouble="the folder root /srv is read-only; make it writable", now_us=site.now)
+    site.store.beat(elm.id, trouble=f"{OVER} 10:00:00 to 10:00:05 UTC", now_us=site.now)
+    assert explain(site, job).cause == "next"
+
+    site.store.update_node(elm.id, state="left", now_us=site.now)
+
+    explanation = explain(site, job)
+    assert (explanation.cause, explanation.command) == ("degraded", "spinney nodes")
+    assert explanation.sentence == (
+        "node oak, which may run it, is degraded: the folder root /srv is read-only; make it writable"
+    )
 
 
 def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:

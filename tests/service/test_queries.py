@@ -142,6 +142,16 @@ def explanation_text(site: Site, job: int, within: AccessScope = ALPHA) -> str:
     return f"{explanation.cause}: {explanation.sentence} | {explanation.command} | {dict(explanation.facts)}"
 
 
+def test_what_troubles_a_node_is_for_callers_without_limits(site: Site) -> None:
+    mine, _ = pair(site)
+    node = site.node("oak", types=("one",))
+    site.store.beat(node.id, trouble="the folder root /srv is read-only", now_us=site.now)
+
+    assert "degraded: node oak, which may run it, is degraded |" in explanation_text(site, mine)
+    assert "/srv" not in explanation_text(site, mine)
+    assert "/srv is read-only" in full(site).part(Explainer).explain(mine).sentence
+
+
 def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
     mine, other = pair(site)
     both = site.submit_one(collection="alpha", needs=(mine, other))

@@ -42,7 +42,7 @@ class Explanation:
     """The cause as a word for programs: ``hold``, ``own hold``, ``vanished stage``, ``released``, ``queue
     limit``, ``share``, ``lock``, ``deadlock``, ``needs``, ``children``, ``serial``, ``scheduled``, ``retry``,
     ``lane asleep``, ``unknown type``, ``pinned``, ``barred``, ``not served``, ``no node``, ``no external
-    worker``, ``home``, ``silent``, ``draining``, ``drained``, ``recovering``, ``slots``, ``priority``,
+    worker``, ``home``, ``silent``, ``draining``, ``drained``, ``degraded``, ``recovering``, ``slots``, ``priority``,
     ``turn``, ``next``, ``claimed``, ``running``, ``cancelling``, ``settled``, ``accepted``."""
     sentence: str
     """The cause in words, for people; it names only jobs that the caller may see."""

@@ -115,6 +115,17 @@ def _draining(job_id: int, facts: Facts) -> Words:
     return f"node {node}, which knows job type {type_!r}, is draining and takes nothing new", START_NODE
 
 
+def _degraded(job_id: int, facts: Facts) -> Words:
+    """All nodes that may run it are in trouble. What the trouble of the first one is, is for callers without limits
+    only."""
+    nodes = facts["nodes"]
+    first = f" ({nodes[0]}: {facts['trouble']})" if "trouble" in facts else ""
+    if len(nodes) == 1:
+        first = f": {facts['trouble']}" if "trouble" in facts else ""
+    may = f"{_nodes(nodes[:NAMED])}, which may run it, {'is' if len(nodes) == 1 else 'are'} degraded{first}"
+    return may, "spinney nodes"
+
+
 def _unknown_type(job_id: int, facts: Facts) -> Words:
     """Nodes run, but none of them knows the type."""
     return f"no running node ({few(facts['nodes'])}) knows job type {facts['type']!r}", START_NODE
@@ -171,6 +182,7 @@ NODE_WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
     "not served": _not_served,
     "drained": _drained,
     "draining": _draining,
+    "degraded": _degraded,
     "unknown type": _unknown_type,
     "no external worker": _no_external_worker,
     "no node": lambda job_id, facts: ("no node is running", START_NODE),

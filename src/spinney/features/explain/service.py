@@ -17,7 +17,18 @@ from spinney.service.service import Service
 from spinney.service.visibility import Visibility, without_hidden_jobs
 
 _OF_OTHERS = frozenset(
-    {"ahead", "taken", "users", "used", "owners", "by", "silent_slots", "bad_children", "all_failed"}
+    {
+        "ahead",
+        "taken",
+        "users",
+        "used",
+        "owners",
+        "by",
+        "silent_slots",
+        "bad_children",
+        "all_failed",
+        "trouble",
+    }
 )
 """Facts about jobs of others that it names only together, or that are for operators: only callers without limits get
 them."""

@@ -16,6 +16,7 @@ from spinney.features.explain.sql import obstacles
 from spinney.features.explain.sql.case import Case
 from spinney.features.explain.sql.obstacles import Obstacle
 from spinney.model.errors import BadParameters
+from spinney.model.fleet import OVER
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
@@ -247,7 +248,8 @@ class Claimable(Case):
     def _competing(self) -> Cause:
         """Return the cause for a job that nothing holds but its turn.
 
-        ``slots``: no node that may run it has a free one. ``next``: fewer jobs can come first than one node
+        ``slots``: no node that may run it has a free one. ``degraded``: all of them are in trouble, so that they may
+        take no jobs. ``next``: fewer jobs can come first than one node
         has free slots. ``priority``: at least as many jobs surely come first as there are free slots.
         ``turn``: it lies in between, so that it cannot be known whether the next claim takes the job.
         """
@@ -264,6 +266,8 @@ class Claimable(Case):
                 ahead=surely,
                 could_be_sooner=could_be_sooner,
             )
+        if all(n.trouble is not None and not n.trouble.startswith(OVER) for n in takers):
+            return self._cause("degraded", nodes=list(free), trouble=takers[0].trouble)
         own = self._lane()
         alone = own is None or self._restricted(own)
         if at_most < (1 if alone else max(free.values())):
