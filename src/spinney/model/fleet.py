@@ -112,3 +112,8 @@ class NodeStatus:
     older version, for which they wait ``LEASE_MAX_S``."""
     drained_by: str | None = None
     drained_reason: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it has neither left nor died."""
+        return self.state not in ("left", "dead")

@@ -46,9 +46,7 @@ def _number(text: str) -> int | None:
 
 def _running(performer: Performs, name: str) -> Sequence[NodeStatus]:
     """Return the nodes of this name that have neither left nor died."""
-    return [
-        status for status in performer.do(ListNodes()).items if status.node == name and status.state != "dead"
-    ]
+    return [node for node in performer.do(ListNodes()).items if node.node == name and node.is_running]
 
 
 def _print(running: Sequence[NodeStatus], sentence: str, *, json: bool) -> None:

@@ -122,7 +122,7 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
     queue.
     """
     pending = [queue for queue in queues if queue.pending]
-    running = [node for node in nodes if node.state not in ("left", "dead")]
+    running = [node for node in nodes if node.is_running]
     if pending and all(node.state in _TAKES_NOTHING for node in running):
         yield _no_node(sum(queue.pending for queue in pending), running)
         return

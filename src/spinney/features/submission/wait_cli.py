@@ -193,7 +193,7 @@ class _Stuck:
         """Return whether a node is running, as far as the store knows."""
         from spinney.features.nodes.commands import ListNodes
 
-        return any(node.state not in ("left", "dead") for node in self._performer.do(ListNodes()).items)
+        return any(node.is_running for node in self._performer.do(ListNodes()).items)
 
     def held_for_good(self, jobs: Iterable[Job]) -> str | None:
         """Return what an operator has to do when circuit breakers hold all these open jobs, or jobs below
