@@ -144,7 +144,7 @@ def _require_own_folders(store: "Store", config: Settings) -> None:
     """
     from spinney.folders import folders
 
-    if not (config.folders / folders.TOKEN).exists():
+    if not folders.is_marked(config.folders):
         return
     try:
         own = store.facts()["folder_token"]
@@ -162,7 +162,7 @@ def _require_marked_root(store: "Store", config: Settings) -> None:
     """Raise StoreUnusable for a folder root without a mark, when the store has jobs."""
     from spinney.folders import folders
 
-    if (config.folders / folders.TOKEN).exists() or not store.bulk.find(Filter(), limit=1):
+    if folders.is_marked(config.folders) or not store.bulk.find(Filter(), limit=1):
         return
     raise StoreUnusable(
         f"the tables are up to date, but the store has jobs, and {config.folders} is not its folder root; mount the "

@@ -287,10 +287,15 @@ def check_token(root: Path, token: str) -> None:
         )
 
 
+def is_marked(root: Path) -> bool:
+    """Return whether this is the folder root of some store. Raises OSError when it cannot be read."""
+    return (root / TOKEN).exists()
+
+
 def require_marked(root: Path) -> None:
     """Raise StoreUnusable for a root without a token, such as the mount point of a share that is not mounted: files in
     it would be lost. Raises OSError when it cannot be read."""
-    if not (root / TOKEN).exists():
+    if not is_marked(root):
         raise _unmarked(root)
 
 

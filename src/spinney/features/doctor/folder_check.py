@@ -126,7 +126,7 @@ class FolderCheck:
         """Yield all violations below the folder root. A root that does not belong to this store is reported,
         and not walked: each of its folders would look like one without a job."""
         facts = self._store.facts()
-        if facts.get("folders") == "local" and not (self._root / folders.TOKEN).exists():
+        if facts.get("folders") == "local" and not folders.is_marked(self._root):
             return  # no node has been at work here
         try:
             folders.check_token(self._root, facts["folder_token"])
