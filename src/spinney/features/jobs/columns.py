@@ -89,12 +89,11 @@ def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str,
         else:
             descending, direction = column in _FALLS, ""
         target = Sort(column=column, descending=descending).text
-        links[column] = (f"/jobs?{filters.query(sort=target)}", direction)
+        links[column] = (filters.address("/jobs", sort=target), direction)
     if sort is not None and sort.column == OLDEST:
-        query = filters.query()
-        links[OLDEST] = (f"/jobs?{query}" if query else "/jobs", "ascending")
+        links[OLDEST] = (filters.address("/jobs"), "ascending")
     else:
-        links[OLDEST] = (f"/jobs?{filters.query(sort=OLDEST)}", "descending" if sort is None else "")
+        links[OLDEST] = (filters.address("/jobs", sort=OLDEST), "descending" if sort is None else "")
     links["created"] = links[OLDEST]  # a job with a higher number was created later
     return links
 

@@ -97,8 +97,7 @@ async def search(context: Authenticated, q: str = "") -> Response:
         keyed = await context.run(lambda control: control.queries.jobs(Filter(key=text), limit=1))
         if keyed:
             return redirect(f"/jobs/{keyed[0].id}")
-    query = parse_filters([("message", text)], now_us()).query()
-    return redirect(f"/jobs?{query}" if query else "/jobs")
+    return redirect(parse_filters([("message", text)], now_us()).address("/jobs"))
 
 
 # --- the list ---------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         "namesakes": _namesakes(filters, filter_names),
         "verbs": verbs.usable(context.principal, filters.job_filter.states),
         "next": _next(filters, sort, job_page, page_number),
-        "first": (f"/jobs?{query}" if query else "/jobs") if after or page_number else None,
+        "first": filters.address("/jobs", **sorting) if after or page_number else None,
     }
 
 
@@ -165,7 +164,7 @@ def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_numbe
         further["after"] = job_page.next
     else:
         further["page"] = page_number + 1
-    return f"/jobs?{filters.query(**further)}"
+    return filters.address("/jobs", **further)
 
 
 def _job_page(

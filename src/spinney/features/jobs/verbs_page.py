@@ -85,7 +85,7 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
     if expected is not None and bulk_plan.jobs > expected:
         more = f"{bulk_plan.jobs:,} jobs match now, not {expected:,} as shown before; check them, and confirm"
         return await _verb_page(request, context, pairs, refused=more)
-    back = f"/jobs?{filters.query()}" if filters.any else "/jobs"
+    back = filters.address("/jobs")
     run = await request.app.state.runs.begin(
         bulk_plan, context.principal.name, back, lambda run: verbs.run_plan(context, run)
     )
@@ -138,7 +138,7 @@ async def _verb_page(
         values=values,
         refused=refused,
         stage_names=_stage_names(preview, filters.job_filter.type),
-        back=f"/jobs?{filters.query()}" if filters.any else "/jobs",
+        back=filters.address("/jobs"),
     )
 
 

@@ -61,14 +61,13 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     batch_page = (
         BatchPage(batches=(), next=None) if errors else await _batch_page(request, context, filters, after)
     )
-    query = filters.query()
     return {
         "filters": filters,
         "batch_page": batch_page,
         "after": after,
         "errors": errors,
-        "next": f"/batches?{filters.query(after=batch_page.next)}" if batch_page.next else None,
-        "first": (f"/batches?{query}" if query else "/batches") if after else None,
+        "next": filters.address("/batches", after=batch_page.next) if batch_page.next else None,
+        "first": filters.address("/batches") if after else None,
         "may_submit": context.principal.rights.permits(Role.SUBMITTER),
     }
 

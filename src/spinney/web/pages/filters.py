@@ -85,6 +85,11 @@ class FilterQuery:
             )
         return urlencode(pairs)
 
+    def address(self, path: str, /, **more: str | int) -> str:
+        """Return the address of the list at ``path`` with these filters, with ``more`` in place of others."""
+        query = self.query(without=(), **more)
+        return f"{path}?{query}" if query else path
+
     def resolve(self, control: Control) -> Filter:
         """Return the filter for the store. Raises Refused and UsageError when no failure, or more than one, has this
         prefix."""
