@@ -5,6 +5,7 @@ import inspect
 import math
 import sys
 from datetime import datetime, timedelta
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -274,6 +275,11 @@ def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:
         app.pipeline("p", keep=timedelta(days=30))
 
 
+class Colour(Enum):
+    GREY = "grey"
+    FULL = "full"
+
+
 def test_the_schema_names_defaults_that_json_has(app: Spinney) -> None:
     @app.job
     def scan(
@@ -286,6 +292,7 @@ def test_the_schema_names_defaults_that_json_has(app: Spinney) -> None:
         endless: float = math.inf,
         long: str = "x" * 1_000,
         nothing: str | None = None,
+        colour: Colour = Colour.GREY,
     ) -> None: ...
 
     properties = scan.spec.schema["properties"]
@@ -294,6 +301,7 @@ def test_the_schema_names_defaults_that_json_has(app: Spinney) -> None:
         "name": "Zoë",
         "ratio": 0.5,
         "keep": False,
+        "colour": "grey",
     }
     assert scan.parameters.text({}) == "{}", "a default is the function's, and not stored"
 

@@ -45,7 +45,7 @@ DOUBLE = TypeSpec(
     schema={
         "type": "object",
         "properties": {
-            "n": {"type": "integer"},
+            "n": {"type": "integer", "description": "how many"},
             "name": {"type": "string", "default": ""},
             "pin": {"type": "string", "format": "password", "writeOnly": True},
         },

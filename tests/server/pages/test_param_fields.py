@@ -60,6 +60,20 @@ def test_given_a_schema_when_made_into_fields_then_each_has_its_kind_and_what_mu
     assert by_name["ratio"].nullable
 
 
+def test_given_a_field_that_is_an_object_then_its_names_are_said() -> None:
+    crop = {"type": "object", "properties": {"left": {"type": "number"}, "right": {"type": "number"}}}
+    schema = {
+        "type": "object",
+        "properties": {"crop": {"anyOf": [{"$ref": "#/$defs/Crop"}, {"type": "null"}]}},
+        "additionalProperties": False,
+        "$defs": {"Crop": crop},
+    }
+
+    (field,) = fields(schema)
+
+    assert field.expects == "an object with left, right or null"
+
+
 def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_empty_is_left_out() -> None:
     params, wrong = read(
         SCHEMA,

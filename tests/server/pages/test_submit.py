@@ -1,12 +1,14 @@
 """The page on which jobs are submitted."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from server.conftest import World
+from contract.words import stage
+from server.conftest import DOUBLE, World
 from spinney.commands.control import Control
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.jobs import Filter
@@ -38,6 +40,18 @@ def send(
 def jobs(world: World) -> list[Any]:
     control: Control = world.control()
     return control.queries.jobs(Filter())
+
+
+@pytest.mark.parametrize("path", ["/submit?type=slowly", "/make-schedule?type=slowly"])
+def test_given_a_type_whose_stage_names_a_queue_then_forms_show_it_and_what_fields_are_about(
+    world: World, path: str
+) -> None:
+    world.store.register([replace(DOUBLE, name="slowly", stages=(stage("slowly", queue="slow"),))], [])
+
+    text = world.client("operator").get(path, headers=HTML).text
+
+    assert 'placeholder="slow"' in text
+    assert "How many. <span" in text
 
 
 @pytest.mark.parametrize("headers", [HTML, PART], ids=["without scripts", "with scripts"])

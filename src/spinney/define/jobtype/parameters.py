@@ -5,6 +5,7 @@ two a job. The checks are pydantic's, by the annotations of the stages' function
 same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from enum import Enum
 from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from math import isfinite
@@ -92,8 +93,9 @@ class Parameters:
         for name, prop in schema.get("properties", {}).items():
             prop.pop("title", None)
             field = self._fields[name]
-            if not field.required and _is_shown(field.default) and not holds_secret(schema, prop):
-                prop["default"] = field.default
+            default = field.default.value if isinstance(field.default, Enum) else field.default
+            if not field.required and _is_shown(default) and not holds_secret(schema, prop):
+                prop["default"] = default
         return schema
 
     def text(self, params: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 The message is the same whether a job is submitted with the code of its type (``jobtype.parameters``) or only with the
 schema that nodes registered (``params.schema``)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ WHOLE = "(all)"
 """The name in a ``Problem`` of all parameters together."""
 _SHOWN = 5
 """The most problems in one message; a list of fifty would not help."""
+_FIELDS = 8
+"""How many fields of an object are named."""
 
 JOB_OPTIONS = frozenset(
     ("queue", "priority", "share", "collection", "submitter", "key", "forever", "at", "needs", "data")
@@ -167,11 +169,18 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     base = _FORMATS.get(prop.get("format", "")) or _TYPES.get(str(prop.get("type")), "any JSON value")
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
+    elif prop.get("type") == "object" and prop.get("properties"):
+        base += f" with {_some(list(prop['properties']))}"
     base += _length(prop)
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
         base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
     return " ".join([base, *([", ".join(bounds)] if bounds else [])])
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return names in a row, at most ``_FIELDS`` of them."""
+    return ", ".join(names[:_FIELDS]) + (", …" if len(names) > _FIELDS else "")
 
 
 def _length(prop: Mapping[str, Any]) -> str:
