@@ -11,8 +11,17 @@ import job_verbs
 from contract.behind import sql_store
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
+from spinney.commands import Command
 from spinney.commands.control import Control
 from spinney.define.params.redaction import REDACTED
+from spinney.features.external.commands import (
+    AppendAttemptData,
+    PutAttemptData,
+    ReportProgress,
+    SettleAttempt,
+    SpawnSubjobs,
+    TakeAttemptLock,
+)
 from spinney.features.external.service import External
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError
@@ -27,6 +36,7 @@ from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
+from spinney.schemas import ListLength, LockResult
 from spinney.store.sql import open_store
 
 EAR = ("talk", "listen")
@@ -86,6 +96,11 @@ def begin(
     external_worker = join(ext, (of, stage))
     (work,) = ext.claim(external_worker.key, seen=0).work
     return external_worker, work
+
+
+def spawn(ext: External, worker: ExternalWorker, work: WorkItem, *jobs: dict[str, Any]) -> list[int]:
+    of = {"worker": worker.key, "job": work.job_id, "fence": work.fence}
+    return list(SpawnSubjobs(**of, jobs=[*jobs]).perform(ext).ids)
 
 
 def state(site: Site, work: WorkItem) -> tuple[State, str | None]:
@@ -467,14 +482,14 @@ def test_coming_and_going_is_audited_and_claims_are_not(ext: External, site: Sit
 
 def test_progress_and_data_are_kept_under_the_fence(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
-    at = (external_worker.key, work.job_id, work.fence)
-    ext.progress(*at, 0.5, "half of it")
-    ext.put_data(*at, "words", ["hello"])
-    assert ext.append_data(*at, "words", "world") == 2
+    at = {"worker": external_worker.key, "job": work.job_id, "fence": work.fence}
+    ReportProgress(**at, fraction=0.5, message="half of it").perform(ext)
+    PutAttemptData(**at, name="words", value=["hello"]).perform(ext)
+    assert AppendAttemptData(**at, name="words", value="world").perform(ext) == ListLength(length=2)
     job = site.store.job(work.job_id)
     assert (job.progress, job.progress_message) == (0.5, "half of it")
     assert site.store.get_data(work.job_id) == {"words": ["hello", "world"]}
-    ext.put_data(*at, "words", None)
+    PutAttemptData(**at, name="words", value=None).perform(ext)
     assert site.store.get_data(work.job_id) == {}
 
 
@@ -485,19 +500,19 @@ def test_data_of_its_root_are_the_partys_too_and_those_of_others_are_not(ext: Ex
     site.pass_(top)
     external_worker = join(ext)
     (work,) = ext.claim(external_worker.key, seen=0).work
-    at = (external_worker.key, work.job_id, work.fence)
+    at = {"worker": external_worker.key, "job": work.job_id, "fence": work.fence}
     for of in ("parent", "root"):
-        ext.put_data(*at, of, 1, of=of)
+        PutAttemptData(**at, name=of, value=1, of=of).perform(ext)
     assert site.store.get_data(top.job_id) == {"parent": 1, "root": 1}
-    with pytest.raises(UsageError, match="not of 'sister'"):
-        ext.put_data(*at, "x", 1, of="sister")
+    with pytest.raises(UsageError, match="'job', 'parent' or 'root', not 'sister'"):
+        PutAttemptData(**at, name="x", value=1, of="sister")
 
 
 def test_subjobs_are_there_when_the_attempt_has_passed(ext: External, site: Site) -> None:
     site.knows(kind("part", "work"))
     external_worker, work = begin(ext, site)
     at = (external_worker.key, work.job_id, work.fence)
-    ids = ext.spawn(*at, [{"type": "part", "params": {"n": n}} for n in range(3)])
+    ids = spawn(ext, external_worker, work, *({"type": "part", "params": {"n": n}} for n in range(3)))
     assert site.store.children(work.job_id) == []
     ext.settle(*at, Settlement(outcome=Outcome.OK))
     assert [job.id for job in site.store.children(work.job_id)] == list(ids)
@@ -508,8 +523,9 @@ def test_a_lock_is_taken_or_the_party_waits_for_it(ext: External, site: Site) ->
     site.submit("talk", n=2)
     external_worker = join(ext)
     one, two = ext.claim(external_worker.key, seen=0, limit=2).work
-    assert ext.take_lock(external_worker.key, one.job_id, one.fence, "ear") is True
-    assert ext.take_lock(external_worker.key, two.job_id, two.fence, "ear") is False
+    for work, taken in ((one, True), (two, False)):
+        lock = TakeAttemptLock(worker=external_worker.key, job=work.job_id, fence=work.fence, name="ear")
+        assert lock.perform(ext) == LockResult(taken=taken)
     ext.settle(external_worker.key, two.job_id, two.fence, Settlement(outcome=Outcome.LOCKED, lock="ear"))
     assert site.store.job(two.job_id).waits_for == "lock:ear"
     ext.settle(external_worker.key, one.job_id, one.fence, Settlement(outcome=Outcome.OK))
@@ -521,19 +537,19 @@ def test_nothing_is_written_for_an_attempt_that_is_lost_or_anothers(
 ) -> None:
     external_worker, work = begin(ext, site)
     other = join(asking("bob"), name="other")
-    verbs: dict[str, tuple[Any, ...]] = {
-        "progress": (0.5,),
-        "put_data": ("x", 1),
-        "append_data": ("x", 1),
-        "take_lock": ("ear",),
-        "spawn": ([{"type": "talk", "params": {}}],),
-        "settle": (Settlement(outcome=Outcome.OK),),
-    }
+    verbs: tuple[tuple[Callable[..., Command], dict[str, Any]], ...] = (
+        (ReportProgress, {"fraction": 0.5}),
+        (PutAttemptData, {"name": "x", "value": 1}),
+        (AppendAttemptData, {"name": "x", "value": 1}),
+        (TakeAttemptLock, {"name": "ear"}),
+        (SpawnSubjobs, {"jobs": [{"type": "talk", "params": {}}]}),
+        (SettleAttempt, {"outcome": "ok"}),
+    )
     speakers = (ext, external_worker.key, work.fence + 1), (asking("bob"), other.key, work.fence)
     for speaker, key, fence in speakers:
-        for verb, args in verbs.items():
+        for verb, fields in verbs:
             with pytest.raises(StaleFence):
-                getattr(speaker, verb)(key, work.job_id, fence, *args)
+                verb(worker=key, job=work.job_id, fence=fence, **fields).perform(speaker)
     assert site.store.get_data(work.job_id) == {}
 
 
@@ -601,15 +617,8 @@ def test_a_subjob_comes_into_no_queue_of_its_type_that_its_party_may_not_name(
     (work,) = ext.claim(external_worker.key, seen=0).work
 
     with pytest.raises(Forbidden, match="may not make 'far' jobs, which come into queue 'theirs'"):
-        ext.spawn(external_worker.key, work.job_id, work.fence, [{"type": "far", "params": {}}])
-    assert (
-        len(
-            ext.spawn(
-                external_worker.key, work.job_id, work.fence, [{"type": "far", "params": {}, "queue": "ours"}]
-            )
-        )
-        == 1
-    )
+        spawn(ext, external_worker, work, {"type": "far", "params": {}})
+    assert len(spawn(ext, external_worker, work, {"type": "far", "params": {}, "queue": "ours"})) == 1
 
 
 @pytest.mark.parametrize("within", [AccessScope(collections=("ours",)), AccessScope(queues=())])
@@ -627,9 +636,9 @@ def test_subjobs_name_no_more_than_their_party_may(asking: Asking, site: Site) -
     (work,) = ext.claim(external_worker.key, seen=0).work
     for wrong in ({"queue": "theirs"}, {"share": "b"}, {"priority": 1}, {"submitter": "bob"}, {"needs": [1]}):
         with pytest.raises(Forbidden):
-            ext.spawn(external_worker.key, work.job_id, work.fence, [{"type": "talk", "params": {}, **wrong}])
+            spawn(ext, external_worker, work, {"type": "talk", "params": {}, **wrong})
     made = {"type": "talk", "params": {}, "queue": "ours", "share": "a", "priority": 60}
-    assert len(ext.spawn(external_worker.key, work.job_id, work.fence, [made])) == 1
+    assert len(spawn(ext, external_worker, work, made)) == 1
 
 
 @pytest.mark.parametrize("key", ["", "x", "1", "1-", "-1", "1-1-1", "9" * 30 + "-1", "1-2\n", "1-٣"])

@@ -10,6 +10,7 @@ from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney import Spinney
 from spinney.commands.control import Control
+from spinney.features.external.commands import SpawnSubjobs
 from spinney.features.external.service import External
 from spinney.features.jobs.commands import RetryJob
 from spinney.features.queues.commands import ChangeQueue
@@ -141,7 +142,9 @@ def test_a_party_makes_internal_jobs_of_types_that_it_may_claim(site: Site) -> N
         external_worker = ask(site, external=external).part(External)
         joined = external_worker.join("ear", [("talk", "listen")])
         (work,) = external_worker.claim(joined.key, seen=0).work
-        external_worker.spawn(joined.key, work.job_id, work.fence, [{"type": "inner"}])
+        SpawnSubjobs(worker=joined.key, job=work.job_id, fence=work.fence, jobs=[{"type": "inner"}]).perform(
+            external_worker
+        )
 
     site.submit("talk", n=2)
     with pytest.raises(Forbidden, match="inner"):

@@ -12,14 +12,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.commands import Command
 from spinney.commands.fields import JobNumber, Text, Word
+from spinney.define.job.data import data_name
+from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
-from spinney.features.external.service import SPAWN_MAX, External
+from spinney.define.params.values import to_text
+from spinney.features.external import claim_rights
+from spinney.features.external.service import External
+from spinney.model.access import Role
+from spinney.model.errors import Refused, UsageError
 from spinney.model.external import CLAIM_MAX, LEASE_S, ClaimedWork, ExternalWorker, HeartbeatReply, Settlement
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import Outcome
 from spinney.model.values.lists import All
+from spinney.model.values.texts import without_nul
 from spinney.schemas import ExternalWorkerDetails, ListLength, LockResult, ReturnedJobs, SpawnedJobs
 from spinney.service.service import Service
+from spinney.service.submission_lines import submissions
 
 FENCE_MAX = 2**62
 """The highest fence that a request may name."""
@@ -27,6 +35,8 @@ _LANES_MAX = 1_000
 """The most lanes of one external worker."""
 _MESSAGE_MAX = 20_000
 """The most characters of a text in a settlement."""
+SPAWN_MAX = 10_000
+"""The most subjobs that one call creates: a transaction must stay short."""
 _LONG_SPAWN = 100
 """From how many subjobs on a call counts as long."""
 
@@ -151,8 +161,9 @@ class _AttemptCommand(_WorkerCommand, route="POST /external/{worker}/attempts/{j
     job: JobNumber
     fence: AttemptFence
 
-    def _attempt(self) -> tuple[str, int, int]:
-        return self.worker, self.job, self.fence
+    def _require_lease(self, service: Service) -> None:
+        """Raise StaleFence unless the attempt is leased to this external worker."""
+        service.part(External).attempt(self.worker, self.job, self.fence)
 
 
 class SettleAttempt(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/settle"):
@@ -204,7 +215,7 @@ class SettleAttempt(_AttemptCommand, route="POST /external/{worker}/attempts/{jo
         settlement = Settlement(
             **{**self.model_dump(exclude={"worker", "job", "fence"}), "outcome": Outcome(self.outcome)}
         )
-        service.part(External).settle(*self._attempt(), settlement)
+        service.part(External).settle(self.worker, self.job, self.fence, settlement)
 
 
 class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/progress"):
@@ -220,7 +231,8 @@ class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{j
     )
 
     def run(self, service: Service) -> None:
-        service.part(External).progress(*self._attempt(), self.fraction, self.message)
+        self._require_lease(service)
+        service.store.progress(self.job, self.fence, self.fraction, without_nul(self.message))
 
 
 class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
@@ -232,6 +244,21 @@ class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}
         default="job", description="Whose data to change: those of the job, its parent or its root."
     )
 
+    def _entry(self) -> tuple[str, str]:
+        """Return the name and the value as the store takes them."""
+        return data_name(self.name), to_text(self.value, f"data[{self.name!r}]")
+
+    def _target(self, service: Service) -> int:
+        """Return the job whose data are meant. Raises Refused for a job without a parent."""
+        self._require_lease(service)
+        if self.of == "job":
+            return self.job
+        job = service.store.job(self.job)
+        target = job.parent_id if self.of == "parent" else job.root_id
+        if target is None:
+            raise Refused(f"job {self.job} has no parent; keep it with the job itself")
+        return target
+
 
 class PutAttemptData(_DataCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
     """Set an entry of a job's data.
@@ -241,7 +268,8 @@ class PutAttemptData(_DataCommand, route="PUT /external/{worker}/attempts/{job}/
     """
 
     def run(self, service: Service) -> None:
-        service.part(External).put_data(*self._attempt(), self.name, self.value, of=self.of)
+        target, (name, text) = self._target(service), self._entry()
+        service.store.put_data(self.job, self.fence, name, None if self.value is None else text, target)
 
 
 class AppendAttemptData(_DataCommand, route="POST /external/{worker}/attempts/{job}/{fence}/data"):
@@ -250,11 +278,17 @@ class AppendAttemptData(_DataCommand, route="POST /external/{worker}/attempts/{j
     The list is created when it is missing. Many may append at the same time."""
 
     def run(self, service: Service) -> ListLength:
-        length = service.part(External).append_data(*self._attempt(), self.name, self.value, of=self.of)
-        return ListLength(length=length)
+        target = self._target(service)
+        return ListLength(length=service.store.append_data(self.job, self.fence, *self._entry(), target))
 
 
-class SpawnSubjobs(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/spawn", status=201):
+class SpawnSubjobs(
+    _AttemptCommand,
+    route="POST /external/{worker}/attempts/{job}/{fence}/spawn",
+    status=201,
+    role=Role.SUBMITTER,
+    to="make subjobs",
+):
     """Create subjobs.
 
     They exist once the attempt has passed, and never when it does not pass; those with a key exist at once."""
@@ -272,7 +306,16 @@ class SpawnSubjobs(_AttemptCommand, route="POST /external/{worker}/attempts/{job
         return len(self.jobs) > _LONG_SPAWN
 
     def run(self, service: Service) -> SpawnedJobs:
-        return SpawnedJobs(ids=list(service.part(External).spawn(*self._attempt(), self.jobs)))
+        """Create the subjobs. Raises Forbidden, and what ``Submitter.submit_lines`` raises."""
+        self._require_lease(service)
+        lines = [to_text(job, "a subjob").encode() for job in self.jobs]
+        types = service.store.types()
+        submitted = submissions(lines, types, None, Options(), _no_default)
+        for submission in submitted:
+            claim_rights.require_may_name(service, submission, types)
+        spawned = service.store.spawn(self.job, self.fence, submitted, now_us=service.clock())
+        service.wake_nodes()
+        return SpawnedJobs(ids=list(spawned.ids))
 
 
 class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/lock"):
@@ -291,10 +334,18 @@ class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{
     )
 
     def run(self, service: Service) -> LockResult:
-        taken = service.part(External).take_lock(
-            *self._attempt(), self.name, until=self.until, amount=self.amount
+        self._require_lease(service)
+        taken = service.store.take_lock(
+            self.job, self.fence, self.name, self.until, amount=self.amount, now_us=service.clock()
         )
         return LockResult(taken=taken)
+
+
+def _no_default(queue: str) -> str:
+    """Raise UsageError: a subjob must name its type itself. The queue has no default type here."""
+    raise UsageError(
+        f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}'
+    )
 
 
 def _details(worker: ExternalWorker) -> ExternalWorkerDetails:

@@ -11,15 +11,11 @@ answer that got lost nor a worker that died and joined again leaves work behind:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from spinney.define.job.data import data_name
-from spinney.define.job.options import Options
-from spinney.define.params.values import to_text
 from spinney.features.external import claim_rights
 from spinney.features.external.settlements import error_text, message_text, result_text, without_secrets
 from spinney.model.access import Role
-from spinney.model.errors import NoSuchJob, Refused, StaleFence, UsageError
+from spinney.model.errors import NoSuchJob, Refused, StaleFence
 from spinney.model.external import (
     CLAIM_MAX,
     ClaimedWork,
@@ -43,12 +39,8 @@ from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable, json_object, of_job
 from spinney.service.redaction import Redactors
 from spinney.service.service import Service
-from spinney.service.submission_lines import submissions
 from spinney.store.external_timeouts import ended_record, overdue_of
 from spinney.version import VERSION
-
-SPAWN_MAX = 10_000
-"""The most subjobs that one call creates: a transaction must stay short."""
 
 
 class External(Service):
@@ -227,68 +219,6 @@ class External(Service):
             raise StaleFence(job_id, fence)
         return lease
 
-    def progress(
-        self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None
-    ) -> None:
-        """Set the progress of an attempt: a fraction from 0 to 1, and a message of one line. Raises UsageError for
-        another fraction."""
-        self.attempt(key, job_id, fence)
-        if not 0 <= fraction <= 1:
-            raise UsageError(f"progress is a fraction from 0 to 1, not {fraction}")
-        self.store.progress(job_id, fence, fraction, without_nul(message))
-
-    def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
-        """Set an entry of the data of the job, or of its ``parent`` or ``root`` (``of``); None removes the entry.
-        Raises UsageError (``of``, the name), Refused (the job has no parent)."""
-        self.attempt(key, job_id, fence)
-        text = None if value is None else to_text(value, f"data[{name!r}]")
-        self.store.put_data(job_id, fence, data_name(name), text, self._target(job_id, of))
-
-    def append_data(
-        self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job"
-    ) -> int:
-        """Append to the list in the entry ``name`` of the data, which is created when missing, and return its
-        new length.
-
-        Several attempts may append at the same time. ``of`` and errors are as in ``put_data``.
-        """
-        self.attempt(key, job_id, fence)
-        text = to_text(value, f"data[{name!r}]")
-        return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
-
-    def spawn(
-        self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]
-    ) -> Sequence[int]:
-        """Create subjobs, and return their ids. ``children``: each as a line of a submission (``{"type": …,
-        "params": …}`` and options).
-
-        They exist once the attempt has passed; where each of them has a key, at once. Raises UsageError for
-        more than ``SPAWN_MAX``, Forbidden, and what ``Submitter.submit_lines`` raises.
-        """
-        self.require(Role.SUBMITTER, "make subjobs")
-        self.attempt(key, job_id, fence)
-        if len(children) > SPAWN_MAX:
-            raise UsageError(f"one call makes up to {SPAWN_MAX:,} subjobs; make more calls")
-        lines = [to_text(child, "a subjob").encode() for child in children]
-        types = self.store.types()
-        submitted = submissions(lines, types, None, Options(), _no_default)
-        for submission in submitted:
-            claim_rights.require_may_name(self, submission, types)
-        spawned = self.store.spawn(job_id, fence, submitted, now_us=self.clock())
-        self.wake_nodes()
-        return spawned.ids
-
-    def take_lock(
-        self, key: str, job_id: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
-    ) -> bool:
-        """Take a lock, or ``amount`` of it, and return whether it was free; this never waits. ``until``: whether the
-        lock is kept until the ``attempt`` ends or until the ``job`` settles. A worker that cannot continue without the
-        lock settles the attempt as ``locked``; the job may be claimed again when the lock is free."""
-        self.attempt(key, job_id, fence)
-        if until not in ("attempt", "job"):
-            raise UsageError(f"a lock is kept until 'attempt' or until 'job', not {until!r}")
-        return self.store.take_lock(job_id, fence, name, until, amount=amount, now_us=self.clock())
-
     # --- ownership ------------------------------------------------------------------------
 
     def _find(self, key: str) -> ExternalWorker:
@@ -333,19 +263,6 @@ class External(Service):
             same = any((a.fence, a.outcome, a.node) == record for a in attempts)
         if not same:
             raise StaleFence(job_id, fence)
-
-    def _target(self, job_id: int, of: str) -> int:
-        """Return the job whose data are meant. Raises UsageError for another word, Refused for a job without
-        a parent."""
-        if of not in ("job", "parent", "root"):
-            raise UsageError(f"of is 'job', 'parent' or 'root', whose data to change, not {of!r}")
-        if of == "job":
-            return job_id
-        job = self.store.job(job_id)
-        target = job.parent_id if of == "parent" else job.root_id
-        if target is None:
-            raise Refused(f"job {job_id} has no parent; store the entry with the job itself (of='job')")
-        return target
 
     # --- claimed work ---------------------------------------------------------------------
 
@@ -424,10 +341,3 @@ def _damage(work: WorkItem) -> Unreadable | None:
 def _want(stage: StageSpec) -> LaneRequest:
     """Return what a claim must know of a stage: the locks that it declares."""
     return LaneRequest(locks=tuple((lock.template, lock.until) for lock in stage.locks))
-
-
-def _no_default(queue: str) -> str:
-    """Raise UsageError: a subjob must name its type itself. The queue has no default type here."""
-    raise UsageError(
-        f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}'
-    )
