@@ -12,7 +12,7 @@ from benchmarks.place import Site, percentile, site
 from benchmarks.throughput import JOBS, ROWS
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 SHARES = 1_000
 MILLION = 1_000_000

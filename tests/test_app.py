@@ -18,8 +18,8 @@ import job_verbs
 from spinney import Job, Spinney, SpinneyError, load_app
 from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageError
 from spinney.model.jobs import Filter
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.model.values.paths import socket_name
 from spinney.wakeup.local import bound_socket
 

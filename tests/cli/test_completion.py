@@ -656,7 +656,7 @@ def test_looking_leaves_nothing_behind(rich: Shell) -> None:
 
 KILLED = """
 import os, signal, sys
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.sql import open_store
 open_store(sys.argv[1]).register([], [QueueSpec(name="fresh", limit=1)])
 os.kill(os.getpid(), signal.SIGKILL)
@@ -680,7 +680,7 @@ def test_what_a_killed_process_left_stays_as_it_is(shell: Shell, index: bool) ->
 
 
 def test_what_was_just_written_by_an_open_store_is_seen(shell: Shell) -> None:
-    from spinney.model.types import QueueSpec
+    from spinney.model.settings.queues import QueueSpec
     from spinney.store.sql import open_store
 
     url = f"sqlite:///{shell.folder}/spinney.db"

@@ -8,7 +8,7 @@ import pytest
 
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import ALL, QueueSelection
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.terminal.connection import now_us, open_local_store
 
 from .shell import Shell

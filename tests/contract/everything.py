@@ -20,8 +20,9 @@ from pathlib import Path
 
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import Backoff, QueueSpec
+from spinney.model.types import Backoff
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 
 from .behind import sql_store

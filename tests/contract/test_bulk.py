@@ -12,8 +12,8 @@ from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED, State
-from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .everything import STANDS, TYPES, Everything, fill

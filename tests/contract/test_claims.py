@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from spinney.model.jobs import ClaimRequest, SlotRequest
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .words import Site, kind, submission

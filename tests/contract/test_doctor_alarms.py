@@ -15,9 +15,9 @@ from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .everything import FRAGILE, LAYERED, LINE, PATIENT

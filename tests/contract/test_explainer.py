@@ -16,8 +16,9 @@ from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED, State
-from spinney.model.types import Backoff, QueueSpec
+from spinney.model.types import Backoff
 
 from .conftest import PLACES
 from .words import USUAL, Clock, Site, kind, locked, stage

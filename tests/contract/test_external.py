@@ -13,8 +13,9 @@ from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import Isolation, QueueSpec
+from spinney.model.types import Isolation
 from spinney.store.external_timeouts import take_back_silent, take_overdue
 from spinney.store.parts import Store
 

@@ -8,7 +8,7 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import OVER, Load, NodeStatus
 from spinney.model.jobs import ClaimRequest, SlotRequest
 from spinney.model.rights.actor import Actor
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.parts import Store
 
 from .words import Node, Site, kind

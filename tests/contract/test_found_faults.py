@@ -4,8 +4,8 @@ import pytest
 
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 
 from .words import Site, kind, locked, stage, submission
 

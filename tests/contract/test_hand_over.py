@@ -4,8 +4,9 @@ import pytest
 
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import Isolation, QueueSpec
+from spinney.model.types import Isolation
 
 from .words import Site, kind, locked, stage
 

@@ -23,8 +23,8 @@ from spinney.model.jobs import Filter, Job, Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Hold, Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED, State
-from spinney.model.types import QueueSpec
 
 from .conftest import PLACES
 from .words import Clock, Node, Site, kind, locked, stage

@@ -9,8 +9,9 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import LockSpec, QueueSpec
+from spinney.model.types import LockSpec
 
 from .behind import PASSED_BY_MOST
 from .words import Site, kind, locked, stage

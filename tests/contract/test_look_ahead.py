@@ -4,7 +4,7 @@ from collections import Counter
 
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.outcomes import Outcome
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 from .behind import RUN_MAX
 from .words import Site, kind

@@ -24,8 +24,8 @@ from long_tests import LONG
 from spinney.model.errors import DuplicateKey, SpinneyError
 from spinney.model.jobs import Filter, Lease
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED, State, lawful
-from spinney.model.types import QueueSpec
 
 from .conftest import PLACES
 from .memory_jobs import ModelJob, Refusal

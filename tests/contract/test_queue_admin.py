@@ -12,9 +12,9 @@ from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.inboxes import Inbox
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .test_explainer import explain

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from spinney.model.errors import Refused
-from spinney.model.types import Isolation, QueueSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import Isolation
 from spinney.store.parts import Store
 
 from .words import ONE, Site, kind, locked, stage

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from spinney.model.jobs import Lease
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 from .behind import RUN_MAX
 from .words import Site

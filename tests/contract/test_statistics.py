@@ -9,8 +9,8 @@ from spinney.model.access import AccessScope
 from spinney.model.jobs import ClaimRequest, Filter, SlotRequest
 from spinney.model.operators.stats import QueueStats, StageStats, Stats
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 
 from .behind import duration_samples
 from .everything import TYPES, fill

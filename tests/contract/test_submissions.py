@@ -9,8 +9,8 @@ import pytest
 
 from spinney.model.errors import BadParameters, NoSuchJob, SpinneyError, UnknownType, UsageError
 from spinney.model.jobs import Filter, Submission
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.parts import Store
 
 from .behind import new_jobs

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from spinney.features.stats.history_sql import HOUR_S, KEPT, MINUTE_S, QUARTER_S, Figures
 from spinney.model.outcomes import Outcome
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 from .words import Site, kind
 

@@ -14,9 +14,10 @@ from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
-from spinney.model.types import Isolation, QueueSpec
+from spinney.model.types import Isolation
 from spinney.model.values.unreadable import Unreadable, json_object
 from spinney.store.external_timeouts import take_overdue
 

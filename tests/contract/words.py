@@ -27,8 +27,9 @@ from spinney.model.jobs import (
 )
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import Backoff, LockSpec, QueueSpec, StageSpec, TypeSpec
+from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
 from spinney.store.parts import Store
 
 SECOND_US = 1_000_000

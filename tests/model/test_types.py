@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.model.errors import UsageError
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED
-from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSpec, TypeSpec
+from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec, TypeSpec
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 SECONDS = st.floats(0, 1e6, allow_nan=False)

@@ -12,8 +12,8 @@ import pytest
 from node_fixtures import Cluster, lines
 
 from servers import POOL, pooled, postgres_schema
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.sql import open_store
 from waiting import until
 

@@ -20,7 +20,8 @@ from new_store import new_store, new_store_on_server
 from spinney.commands.control import Control
 from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.types import LockSpec, QueueSpec, TypeSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import LockSpec, TypeSpec
 from spinney.server.application import Parts, make
 from spinney.store.parts import Store
 from spinney.store.sql import open_store

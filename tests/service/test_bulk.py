@@ -20,8 +20,8 @@ from spinney.model.operators.bulk_orders import DEFAULT_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.service.canary import LOOK_S, Canary
 from spinney.store.sql import open_store
 

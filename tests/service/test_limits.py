@@ -29,8 +29,8 @@ from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.schemas import BulkProgress
 from spinney.service.queries import Queries
 from spinney.service.visibility import Visibility, without_hidden_jobs

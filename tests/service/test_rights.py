@@ -96,8 +96,8 @@ from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
-from spinney.model.types import QueueSpec
 from spinney.server.api import COMMANDS
 from spinney.service.service import Service
 from spinney.store.parts import Store

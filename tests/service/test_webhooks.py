@@ -25,7 +25,7 @@ from spinney.features.webhooks.commands import (
 )
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.server.api import COMMANDS
 from spinney.store.sql import open_store
 

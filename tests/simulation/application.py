@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Overlap, Schedule
-from spinney.model.types import Backoff, Isolation, LockSpec, QueueSpec, StageSpec, TypeSpec
+from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.node.workers.worker_reports import Hello
 
 SHORT = Backoff(base_s=0.3, factor=2.0, cap_s=1.0, jitter=0.5)

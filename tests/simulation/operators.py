@@ -16,8 +16,8 @@ from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.queues import QueueChange
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import SETTLED, State
-from spinney.model.types import QueueSpec
 
 from .application import QUEUES, TYPES
 from .loop import Process

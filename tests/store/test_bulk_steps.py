@@ -14,8 +14,8 @@ from spinney.features.bulk.sql import ENOUGH_S, SqlBulk, _Working
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
-from spinney.model.types import QueueSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.submit import staging
 from store.test_plans import walks

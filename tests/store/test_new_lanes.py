@@ -13,7 +13,7 @@ from spinney.model.errors import UnknownType
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.sql import open_store
 
 ANN = Actor(by="ann", call="c", reason="a test")

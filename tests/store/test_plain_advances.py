@@ -11,7 +11,8 @@ import pytest
 from new_store import new_store, new_store_on_server
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
-from spinney.model.types import QueueSpec, StageSpec, TypeSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.record import plain_advances
 from spinney.store.sql.record.plain_completions import Ended

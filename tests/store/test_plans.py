@@ -24,9 +24,10 @@ from spinney.model.jobs import (
 )
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 from spinney.model.states import State
-from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
+from spinney.model.types import LockSpec, StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 
 SMALL = {

@@ -43,10 +43,11 @@ from spinney.define.params.validation_errors import of_schedule, require_named
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, UnknownType, UsageError
 from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import SETTLED
 from spinney.model.submission import JOB_ID_MAX
-from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed, unknown

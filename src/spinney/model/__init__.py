@@ -4,7 +4,7 @@ What a job is:
 
 ``states``    the states of a job and the only table of lawful transitions
 ``outcomes``  how an attempt may end, by itself or by the engine
-``types``     job types, stages, queues: what a node registers
+``types``     job types and their stages: what a node registers
 ``jobs``      submissions, jobs, attempts, leases: what a store takes and returns
 ``submission``  a submission and its bounds, which workers load without the rest of ``jobs``
 ``lineage``   the path of a job in its tree
@@ -15,7 +15,8 @@ Who may do what, and what people set:
 
 ``access``     roles, and the limits within which a user has one
 ``rights``     accounts, who makes a change, which verbs a caller may use on a job, who may submit a type
-``settings``   what operators set at run time: capacities, holds, inboxes, retention, schedules, webhooks
+``settings``   what operators set at run time: queues, capacities, holds, inboxes, retention, schedules,
+               webhooks
 ``operators``  what operators order and read: bulk verbs, the audit, statistics, queues, locks
 ``bridges``    bridges to the databases of other systems, and their links
 

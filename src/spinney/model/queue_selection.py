@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.values import names
 
 

@@ -46,7 +46,8 @@ from spinney.model.jobs import (
 )
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.capacities import LockCapacity
-from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import TypeSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from spinney.commands import Performs, Returns
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.operators.queues import QueueInfo
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit

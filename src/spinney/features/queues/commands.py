@@ -17,7 +17,7 @@ from spinney.commands.fields import Name, Reason
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, UsageError
 from spinney.model.operators.queues import QueueChange, QueueInfo
-from spinney.model.types import SETTABLE, QueueSpec
+from spinney.model.settings.queues import SETTABLE, QueueSpec
 from spinney.model.values.limits import LIMIT_MAX, PART
 from spinney.model.values.lists import All
 from spinney.service.queries import Queries

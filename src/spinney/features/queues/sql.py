@@ -17,8 +17,9 @@ from spinney.model.jobs import Filter
 from spinney.model.operators.queues import QueueChange, QueueInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.queues import SETTABLE, QueueSpec
 from spinney.model.states import OPEN
-from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.model.types import DEFAULT_QUEUE, TypeSpec
 from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.audit import note

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

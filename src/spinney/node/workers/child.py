@@ -21,8 +21,9 @@ from typing import Any, Protocol
 
 from spinney.model.errors import SpinneyError
 from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
-from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.types import TypeSpec
 from spinney.node.settings import NodeSettings
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
-from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.types import TypeSpec
 from spinney.node.workers.shared_page import Running
 
 Row = Sequence[Any]

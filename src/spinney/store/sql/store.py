@@ -20,7 +20,8 @@ from spinney.model.jobs import (
     Record,
 )
 from spinney.model.settings.capacities import LockCapacity
-from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import TypeSpec
 from spinney.model.values.store_urls import database_file, is_postgres, without_password
 from spinney.store.contract import (
     Leadership,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from spinney.model.external import bare_name
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
-from spinney.model.types import Isolation, QueueSpec
+from spinney.model.settings.queues import QueueSpec
+from spinney.model.types import Isolation
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.job_rows import Row

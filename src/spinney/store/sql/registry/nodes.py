@@ -17,7 +17,7 @@ from spinney.model.fleet import DIED, Load
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.unreadable import UNREADABLE, json_list
 from spinney.store.sql.connection.database import Tx, list_text

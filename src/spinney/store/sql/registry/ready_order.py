@@ -4,7 +4,7 @@ Rows of ``ready`` are found by their key and not by the job, so whoever removes 
 from the job's row. Both forms must give the same text: a difference would leave a row behind, or find none.
 Therefore a queue's order and sharing cannot change while it has jobs (``Registry.register``)."""
 
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 
 
 def padded(number: str) -> str:

@@ -20,8 +20,9 @@ from spinney.define.params.redaction import has_secrets, secret_paths
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.queue_selection import may_serve
 from spinney.model.settings.capacities import NONE, LockCapacity
+from spinney.model.settings.queues import SETTABLE, QueueSpec
 from spinney.model.settings.webhooks import Webhook
-from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec, known_type
+from spinney.model.types import DEFAULT_QUEUE, TypeSpec, known_type
 from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes

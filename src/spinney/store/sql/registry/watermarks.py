@@ -13,7 +13,7 @@ transaction reads them again when ``counters.watermarks`` has changed. A databas
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from spinney.model.types import QueueSpec
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry.ready_order import POSITIONS, padded, share_sql
