@@ -40,6 +40,8 @@ def test_given_a_second_failure_that_wrote_nothing_then_all_parts_speak_of_it(wo
     assert "failed, attempt 2" in text
     assert f"failed under fence {second.fence}" in text
     assert 'class="sub">attempt 2 on' in text
+    assert re.findall(r'work <span class="sub">(attempt \d)', text) == ["attempt 2", "attempt 1"]
+    assert re.findall(r">work, (attempt \d)</span></a>", output) == ["attempt 2", "attempt 1"]
     assert "Earlier failure" not in text
     assert f'title="fence {second.fence}">of work, attempt 2</span>' in output
     assert "from the first attempt" not in output
@@ -137,7 +139,7 @@ def test_given_a_batch_of_which_many_subjobs_failed_then_its_page_has_their_numb
     page = get(client, f"/jobs/{batch}")
 
     link = f'<a class="id" href="/jobs/{children[0]}">#{children[0]}</a>'
-    assert f"It failed: 3 of its subjobs failed, first subjob {link}." in page
+    assert f"It failed: 3 of its subjobs failed, the first of them {link}." in page
     assert "Retries its 3 failed subjobs; the job goes on when they have ended." in page
     assert "3 jobs, 1 cause, and the batch itself" in get(client, f"/batches/{batch}")
     response = client.post(f"/jobs/{batch}/verb", data={"verb": "retry"}, headers=HTML)
