@@ -19,9 +19,12 @@ class ForbiddenAddress(ValueError):
     """A host leads to an address that is not on the public Internet; name another, or have the host allowed."""
 
     def __init__(self, host: str, address: str) -> None:
-        super().__init__(
-            f"{shown(bracketed(host))} leads to {shown(address)}, which is not on the public Internet"
-        )
+        if host == address:
+            super().__init__(f"{shown(address)} is not on the public Internet")
+        else:
+            super().__init__(
+                f"{shown(bracketed(host))} leads to {shown(address)}, which is not on the public Internet"
+            )
 
 
 class SafeAddresses:
