@@ -21,6 +21,8 @@ NOW_US = 1_800_000_000_000_000
         (-(3_600 + 59 * 60), "in 1 h 59 min"),
         (-(90 * 86_400 - 2), "in 90 days"),
         (-65.4, "in 1 min 5 s"),
+        (400 * 86_400, "1 year ago"),
+        (-26_330.4 * 86_400, "in 72 years 50 days"),
     ],
 )
 def test_given_a_moment_then_it_is_said_how_long_ago_it_was(seconds: float, text: str) -> None:

@@ -9,7 +9,7 @@ import orjson
 
 from spinney.model.values.plain_json import plain
 
-_UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS = ((31_536_000, "year"), (86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _SHORT = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 
@@ -91,8 +91,8 @@ def ago(at_us: int, now_us: int) -> str:
 
 
 def _counted(count: int, unit: str) -> str:
-    """Return a number of units; only days have a plural."""
-    return f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
+    """Return a number of units; only days and years have a plural."""
+    return f"{count} {unit}{'s' if unit in ('day', 'year') and count != 1 else ''}"
 
 
 def _rounded(seconds: float) -> int:

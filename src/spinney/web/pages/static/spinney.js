@@ -15,7 +15,7 @@
 
   // --- ages --------------------------------------------------------------------------------
 
-  const UNITS = [[86400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
+  const UNITS = [[31536000, "year"], [86400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
 
   function ago(seconds) {
     if (Math.abs(seconds) < 5) return seconds >= 0 ? "just now" : "in a moment";
@@ -23,8 +23,10 @@
     const whole = Math.trunc(seconds);
     const [size, unit] = UNITS.find(([size]) => whole >= size);
     const count = Math.trunc(whole / size);
-    return `${count} ${unit}${unit === "day" && count !== 1 ? "s" : ""} ago`;
+    return `${counted(count, unit)} ago`;
   }
+
+  const counted = (count, unit) => `${count} ${unit}${(unit === "day" || unit === "year") && count !== 1 ? "s" : ""}`;
 
   // A token made for 90 days would else read "89 days 23 h" at once.
   function rounded(seconds) {
@@ -43,7 +45,7 @@
     for (const [size, unit] of UNITS) {
       const count = Math.trunc(left / size);
       if (count && said.length < 2) {
-        said.push(`${count} ${unit}${unit === "day" && count !== 1 ? "s" : ""}`);
+        said.push(counted(count, unit));
         left %= size;
       } else if (said.length) break;
     }
