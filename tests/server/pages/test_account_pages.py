@@ -317,7 +317,7 @@ def test_given_a_webhook_whose_deliveries_are_not_accepted_then_the_list_and_the
 
     assert "3 deliveries failing" in get(client, "/webhooks")
     assert "The deliveries of webhook archive fail" in get(client, "/")
-    assert "the last 3 deliveries were not accepted: 500 no disk" in get(client, "/")
+    assert "The last 3 deliveries were not accepted: 500 no disk" in get(client, "/")
     assert "archive fail" not in get(world.client("viewer"), "/")
     post(client, "/webhooks/archive/pause", reason="known")
     assert not read(world.control(), StatsCache()).webhooks

@@ -285,7 +285,7 @@ def _more_failed(batches: int) -> ActionNeeded:
         id="more-failed",
         kind="failed",
         title=f"{batches:,} more failed {'batch' if batches == 1 else 'batches'}",
-        more=f"of the {LOOKED_AT:,} latest; only the {BATCHES} latest that failed are shown above",
+        more=f"among the {LOOKED_AT:,} latest batches; the {BATCHES} that failed last are shown above",
         path=with_query("/batches", state=[str(state) for state in BAD]),
         label="Batches",
     )
