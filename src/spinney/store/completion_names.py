@@ -37,9 +37,9 @@ def _sought(table: str, column: str) -> str:
 
 def _latest(table: str, column: str, also: str = "true") -> str:
     rows = (
-        f"(select cast({column} as text) as found from {table} where {also} order by id desc limit {LATEST})"
+        f"(select cast({column} as text) as name from {table} where {also} order by id desc limit {LATEST})"
     )
-    return _listed(rows, "found")
+    return _listed(rows, "name")
 
 
 _STAGES = "types cross join json_each(types.spec, '$.stages') stage"

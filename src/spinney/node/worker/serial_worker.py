@@ -157,7 +157,7 @@ class SerialWorker:
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
         root, folders, bare = self._root, self._folders, self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
-        count_threads, known_threads = _thread._count, self._threads.count
+        count_threads, threads_before = _thread._count, self._threads.count
         runner, unused = self._stages.blocking(type_, stage), self._unused_handle(type_, stage, folders)
         while waiting and not (cells[CELL_RECALL] >= ordinal or self._stop):
             job_id, fence, attempt, params, parent_id, root_id, *extras = waiting.pop()
@@ -186,7 +186,7 @@ class SerialWorker:
                 (calls.noted or os.environ is not environ) and not self._state.restore()
             ):
                 self._stop = True  # the next attempt would not find what it may expect
-            if count_threads() > known_threads and not self._threads.have_ended():
+            if count_threads() > threads_before and not self._threads.have_ended():
                 self._stop = self.threads_left = True
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()

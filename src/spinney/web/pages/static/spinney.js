@@ -41,15 +41,15 @@
 
   function parts(seconds) {
     let left = Math.round(seconds);
-    const said = [];
+    const counts = [];
     for (const [size, unit] of UNITS) {
       const count = Math.trunc(left / size);
-      if (count && said.length < 2) {
-        said.push(counted(count, unit));
+      if (count && counts.length < 2) {
+        counts.push(counted(count, unit));
         left %= size;
-      } else if (said.length) break;
+      } else if (counts.length) break;
     }
-    return said.join(" ");
+    return counts.join(" ");
   }
 
   function countOn() {
