@@ -142,7 +142,8 @@ def _stored(entry: Recorded) -> dict[str, Any]:
 
 
 def _unchanged(same: unchanged_objects.UnchangedVersion | None, about: About) -> dict[str, Any]:
-    """Return the same of an object without a new version: by its existing version, or by its description."""
+    """Return the same parts for an object that got no new version: those of its existing version, or else of its
+    description."""
     if same is not None:
         return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}
     return {"local_ids": about.local_ids, "ark": about.primary_id}

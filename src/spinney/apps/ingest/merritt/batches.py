@@ -137,7 +137,7 @@ class BatchWork:
         for ended in chain(batches.each_for_reporting(paths), batches.each_for_update_reporting(paths)):
             try:
                 self._report(ended)
-            except Exception as error:  # as above
+            except Exception as error:  # one odd batch must not stop the others
                 if not self._passes_over(f"batch {ended.id}", error):
                     raise
                 batches.unlock(ended)

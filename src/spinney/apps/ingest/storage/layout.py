@@ -51,9 +51,9 @@ class Layout(BaseModel):
     def path(self, object_id: str) -> str:
         """Return the path of an object, relative to the storage root. Raises NotAdmitted for an invalid id."""
         encoded_id = checked_id(object_id).encode()
-        value = hashlib.new(self.algorithm, encoded_id, usedforsecurity=False).hexdigest()
-        tuples = [value[i * self.tuple_size : (i + 1) * self.tuple_size] for i in range(self.tuples)]
-        return "/".join([*tuples, _folder(encoded_id, value)])
+        digest = hashlib.new(self.algorithm, encoded_id, usedforsecurity=False).hexdigest()
+        tuples = [digest[i * self.tuple_size : (i + 1) * self.tuple_size] for i in range(self.tuples)]
+        return "/".join([*tuples, _folder(encoded_id, digest)])
 
 
 def checked_id(object_id: str) -> str:
@@ -107,11 +107,11 @@ def read_layout(read: Read, where: str) -> Layout:
         ) from None
 
 
-def _folder(object_id: bytes, value: str) -> str:
+def _folder(object_id: bytes, digest: str) -> str:
     """Return the name of an object's folder: its percent-encoded id, cut and with its digest where it is too
     long."""
     encoded = "".join(chr(b) if b in _SAFE else f"%{b:02x}" for b in object_id)
-    return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{value}"
+    return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{digest}"
 
 
 def _parse_object(document: Document | None, where: str, name: str) -> dict[str, Any]:
