@@ -163,15 +163,15 @@ def show(query: ShowUser, performer: Performs) -> Shown:
 
 
 @steps(user_group, ChangeUser, "set", others=False, name=USER)
-def change(who: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Shown:
+def change(request: ChangeUser, performer: Performs, *, rights: RightsOptions) -> Shown:
     """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
-    before = performer.do(ShowUser(name=who.name)).rights
+    before = performer.do(ShowUser(name=request.name)).rights
     after = rights.applied_to(before)
     if after == before:
         raise UsageError(
             "the command names no change; add one, for example --role operator or --collection alpha"
         )
-    user = performer.do(ChangeUser(name=who.name, rights=after, reason=who.reason))
+    user = performer.do(ChangeUser(name=request.name, rights=after, reason=request.reason))
     return Shown(user, f"user {user.name}: {_rights_text(user.rights)}")
 
 
@@ -246,7 +246,7 @@ def _owner(help_: str) -> Any:
     owner=_owner("The user the token acts for, within that user's rights (default: none, a machine token)."),
 )
 def make(
-    words: MakeToken,
+    request: MakeToken,
     performer: Performs,
     *,
     rights: RightsOptions,
@@ -260,10 +260,10 @@ def make(
 
     A user's token (--user) has the user's rights, unless options restrict it. A machine token has rights of its own
     (--role) and acts under the name token:NAME."""
-    owner_rights = None if words.owner is None else performer.do(ShowUser(name=words.owner)).rights
+    owner_rights = None if request.owner is None else performer.do(ShowUser(name=request.owner)).rights
     token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
     expires_us = None if expires is None else now_us() + round(durations.seconds(expires, "--expires") * 1e6)
-    created = performer.do(MakeToken(**{**dict(words), "rights": token_rights, "expires": expires_us}))
+    created = performer.do(MakeToken(**{**dict(request), "rights": token_rights, "expires": expires_us}))
     if json:
         display.print_json(created)
         return

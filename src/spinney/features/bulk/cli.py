@@ -139,7 +139,7 @@ def run_verb(
             raise typer.Exit(1)
 
 
-# --- before -----------------------------------------------------------------------------------
+# --- before the run ---------------------------------------------------------------------------
 
 
 def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
@@ -212,7 +212,7 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
         yield f"  {type_} would run {counts}"
 
 
-# --- meanwhile --------------------------------------------------------------------------------
+# --- during the run ---------------------------------------------------------------------------
 
 
 def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "BulkResult":
@@ -324,7 +324,7 @@ def _how_to_go_on(command: "RunBulk", last: "BulkProgress | None") -> str:
     return f"{again}{option} goes on with the rest"
 
 
-# --- afterwards -------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------
 
 
 def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:

@@ -173,23 +173,23 @@ def _job_page(
     """Read one page of the list. Where nothing matches, the hint says which name of the filter does not
     exist.
 
-    Raises Refused for the prefix of a failure's fingerprint that is not unique or fits none; a whole
-    fingerprint that fits none is an empty page with a hint.
+    Raises Refused for the prefix of a failure's fingerprint that is not unique or matches none; for a whole fingerprint
+    that matches none the page is empty, with a hint.
     """
     try:
-        fits = filters.resolve(control)
+        job_filter = filters.resolve(control)
     except Refused:
         if len(filters.value("failure")) != FINGERPRINT:
             raise
         # The form that retries all jobs with this failure leads back here, and so do links that people have kept.
         return replace(_NOTHING, hint="no failed job has this failure any more")
     if sort is not None and sort.column != columns.OLDEST:
-        return _sorted_page(control, fits, sort, page_number, is_indexed=filters.countable)
-    jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=sort is None)
+        return _sorted_page(control, job_filter, sort, page_number, is_indexed=filters.countable)
+    jobs = control.queries.jobs(job_filter, after=after, limit=PAGE + 1, newest=sort is None)
     hint = None
     if not jobs and filters.any:
         try:
-            require_known(control.store, fits, labels=False, within=control.rights.within)
+            require_known(control.store, job_filter, labels=False, within=control.rights.within)
         except SpinneyError as error:
             hint = str(error)
     return JobPage(
@@ -200,7 +200,7 @@ def _job_page(
 
 
 def _sorted_page(
-    control: Control, fits: Filter, sort: Sort, page_number: int, *, is_indexed: bool
+    control: Control, job_filter: Filter, sort: Sort, page_number: int, *, is_indexed: bool
 ) -> JobPage:
     """Read one page of a list that is sorted by a column other than the number.
 
@@ -208,7 +208,7 @@ def _sorted_page(
     out, so a page may be shorter although others follow.
     """
     order = control.store.job_lists.sorted_ids(
-        control.queries.within(fits),
+        control.queries.within(job_filter),
         sort.column,
         descending=sort.descending,
         offset=page_number * PAGE,
@@ -234,15 +234,15 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
 
     def call(control: Control) -> FilterNames:
         types, named = control.queries.types(), control.queries.names
-        every = control.rights.everywhere
+        is_unlimited = control.rights.everywhere
         lists = control.store.job_lists
         return FilterNames(
             types=sorted(types),
             queues=[queue.queue for queue in control.queries.queues()],
             stages=sorted({stage.name for spec in types.values() for stage in spec.stages}),
             nodes=sorted({node.node for node in control.queries.nodes()}),
-            collections=lists.names("collection") if every else sorted(named("collection")),
-            submitters=lists.names("submitter") if every else sorted(named("submitter")),
+            collections=lists.names("collection") if is_unlimited else sorted(named("collection")),
+            submitters=lists.names("submitter") if is_unlimited else sorted(named("submitter")),
         )
 
     key = context.principal.rights.within
@@ -279,10 +279,12 @@ async def _counts(
     """
     if filters.errors or not filters.countable:
         return None
-    every: Filter = replace(filters.job_filter, states=None)
-    key = ("counts", context.principal.rights.within, every)
+    in_any_state: Filter = replace(filters.job_filter, states=None)
+    key = ("counts", context.principal.rights.within, in_any_state)
 
     def call(control: Control) -> dict[str, int]:
-        return context.stores.stats_cache.get(filters.topic, key, lambda: dict(control.queries.counts(every)))
+        return context.stores.stats_cache.get(
+            filters.topic, key, lambda: dict(control.queries.counts(in_any_state))
+        )
 
     return await read_coalesced(request, context, key, call)

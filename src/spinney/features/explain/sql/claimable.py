@@ -70,8 +70,8 @@ class Claimable(Case):
         return self.tx.exists(sql, key)
 
     def _lane(self) -> Lane | None:
-        """Return the lane from which the job is claimed; None: there is none for its queue, type, stage and
-        home yet."""
+        """Return the lane from which the job is claimed; None: there is none for its queue, type, stage and home
+        yet."""
         row = self.row
         lane_id = self.registry.known_lane(row.queue, row.type, row.stage or "", self.home)
         return None if lane_id is None else self.registry.lanes[lane_id]
@@ -81,22 +81,22 @@ class Claimable(Case):
         that could run it are drained, silent, draining or gone. For an external stage the same of external workers.
         None: one may run it."""
         if obstacles.is_external(self.registry, self.row.type, self.row.stage or ""):
-            none = obstacles.unclaimed(self.tx, self.registry, self.row, self.now_us)
-            return self._stopped_by(none)
+            obstacle = obstacles.unclaimed(self.tx, self.registry, self.row, self.now_us)
+            return self._stopped_by(obstacle)
         everywhere = [n for n in nodes.all_nodes(self.tx) if not n.is_external_worker]
         present = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
         if (away := self._away(present, everywhere)) is not None:
             return away
         active = [n for n in present if n.state == "active"]
         queue = self.registry.queue(self.row.queue)
-        none = obstacles.pinned_away(queue, self.row.type, present) or obstacles.shut_out(
+        obstacle = obstacles.pinned_away(queue, self.row.type, present) or obstacles.shut_out(
             queue, self.row.type, active
         )
-        if none is not None:
-            return self._stopped_by(none)
+        if obstacle is not None:
+            return self._stopped_by(obstacle)
         if able := [n for n in active if self._takes(n, queue.name)]:
-            if (none := obstacles.drained(self.tx, self.row.type, able)) is not None:
-                return self._stopped_by(none)
+            if (obstacle := obstacles.drained(self.tx, self.row.type, able)) is not None:
+                return self._stopped_by(obstacle)
             return self._silent([n for n in able if n.claims], everywhere)
         knowing = [n for n in present if n.state == "draining" and self.row.type in n.types]
         if draining := [n.name for n in knowing if not self._is_silent(n)]:
