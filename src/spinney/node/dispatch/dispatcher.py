@@ -249,8 +249,8 @@ class Dispatcher:
                 sent[-1][2].extend(rows)
             else:
                 sent.append((type_, stage, rows))
-        for worker, some in groups.items():
-            for message in messages(some, self._lookahead.list_size):
+        for worker, lists in groups.items():
+            for message in messages(lists, self._lookahead.list_size):
                 worker.child.send_run(message)
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, PoolWorker] | None:

@@ -53,7 +53,7 @@ class Intake:
         self._clock, self._stopped = clock, stopped
         self._resting: dict[str, tuple[str, float]] = {}
         """The identity of each drop, and since when it is so."""
-        self._is_open = True
+        self._may_be_open = True
         """Whether arrivals may be open: those of a node before this one, or those that could not be finished."""
 
     def step(self, inbox: Inbox) -> Taken:
@@ -61,8 +61,8 @@ class Intake:
         Stopped."""
         folder = DropFolder(Path(inbox.folder), self._stopped)
         jobs, problem = 0, None
-        arrivals = self._do(lambda store: store.inboxes.unfinished(inbox.name)) if self._is_open else ()
-        self._is_open = False
+        arrivals = self._do(lambda store: store.inboxes.unfinished(inbox.name)) if self._may_be_open else ()
+        self._may_be_open = False
         for arrival in arrivals:
             try:
                 jobs += self._close(folder, arrival)
@@ -112,14 +112,14 @@ class Intake:
                 lambda store: store.inboxes.arrive(inbox.name, drop, self._node_id, now_us=now_us)
             )
         except StoreUnusable:
-            self._is_open = True  # its answer may be lost
+            self._may_be_open = True  # its answer may be lost
             raise
 
     def _close(self, folder: DropFolder, arrival: Arrival) -> int:
         """Bring an arrival from whatever step it has reached to its end; return 1 if its job may begin, else
         0. Each step may be repeated: ``place`` and ``reject`` go on from what is on the disk, ``finish`` from
         what is in the store. Raises OSError: it stays open."""
-        was_open, self._is_open = self._is_open, True
+        was_open, self._may_be_open = self._may_be_open, True
         now_us = self._now_us()
         placed = False
         if arrival.outcome is ArrivalOutcome.TAKING:
@@ -135,7 +135,7 @@ class Intake:
         if not placed:
             folder.reject(arrival)
         self._do(lambda store: store.inboxes.finish(arrival.id, now_us=now_us))
-        self._is_open = was_open
+        self._may_be_open = was_open
         return int(placed)
 
     def _job_folder(self, arrival: Arrival) -> Path:

@@ -40,8 +40,8 @@ from spinney.node.workers.stack_dump import thread_stacks
 from spinney.node.workers.termination import Terminated
 from spinney.tracing.current import attempt_context
 
-_UNTRACED = 1
-"""Behind so many extras of a row stands the trace of its job."""
+_TRACE_AT = 1
+"""The index of a job's trace among the extras of its row."""
 _QUICK_US = 1000
 """A row of an attempt that took longer is sent at once, in microseconds."""
 _KEEP_US = 2000
@@ -155,7 +155,7 @@ class SerialWorker:
         # Local names for what is looked up thousands of times a second.
         cells, channel, types, ordinal = self._page.cells, self._channel, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
-        root, folders, bare = self._root, self._folders, self._folderless
+        root, folders, folderless = self._root, self._folders, self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
         count_threads, threads_before = _thread._count, self._threads.count
         runner, unused = self._stages.blocking(type_, stage), self._unused_handle(type_, stage, folders)
@@ -173,7 +173,7 @@ class SerialWorker:
             )
             try:
                 context = (
-                    attempt_context(extras[_UNTRACED], fence) if len(extras) > _UNTRACED else copy_context()
+                    attempt_context(extras[_TRACE_AT], fence) if len(extras) > _TRACE_AT else copy_context()
                 )
                 value = context.run(runner, params, job)
                 detail = None if value is None else result_rows.value_detail(stage, value)
@@ -190,7 +190,7 @@ class SerialWorker:
                 self._stop = self.threads_left = True
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
-            if job.folder_requested or (job_id not in bare and has_folder(root, job_id)):
+            if job.folder_requested or (job_id not in folderless and has_folder(root, job_id)):
                 detail = synced(detail, root, job_id, since_ns, descriptor)
             if detail is not None and self._document is not None:
                 self._frames.write(job_id, stage, fence, self._document)
