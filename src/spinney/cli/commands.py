@@ -27,8 +27,8 @@ class LazyCommands(TyperGroup):
     """The root group: Spinney's commands in the order and under the headings of ``command_index``, followed
     by the commands that installed packages bring.
 
-    Neither are bound like others, because binding imports their modules: they are looked up when a line names them, and
-    listed in help from the index and from the metadata of packages.
+    Neither kind is added to the group in the usual way, which would import all modules: a command is looked up when a
+    line names it, and listed in help from the index and from the metadata of packages.
     """
 
     def __init__(self, **attributes: Any) -> None:
