@@ -8,6 +8,7 @@ While the database is away a request is retried for a lease period, unless that 
 then its attempt gets the error, which is an exception like any other to the stage."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -15,14 +16,24 @@ from typing import Any, TypeVar
 import orjson
 
 from spinney.define.job import options
-from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UsageError
+from spinney.model.errors import (
+    CommitUncertain,
+    Refused,
+    SpinneyError,
+    StaleFence,
+    StoreUnavailable,
+    UsageError,
+)
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.types import known_type
 from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
+from spinney.node.dispatch.slots import PoolWorker
 from spinney.store.contract import SpawnResult
 from spinney.store.parts import Store
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -65,6 +76,30 @@ class Requests:
             "progress": self._progress,
             "children": self._children,
         }
+
+    async def answer(
+        self, worker: PoolWorker, number: int, fence: int, verb: str, args: Mapping[str, Any]
+    ) -> None:
+        """Send the answer to a request of an attempt in this worker, or the error that the attempt raises. An
+        unexpected error is logged here and becomes a UsageError there."""
+        task = worker.held.get(fence)
+        try:
+            # Sent here, because an answer that is too long for a message is an error of its attempt, too.
+            worker.child.answer(number, await self.serve(task.lease if task else None, fence, verb, args))
+        except SpinneyError as error:
+            log.info("refused %s of attempt %d: %s", verb, fence, error)
+            if isinstance(error, CommitUncertain):
+                # Not the stage's fault: if it ends by this, its attempt counts as interrupted and uses up none.
+                worker.uncertain_requests = {
+                    f: why for f, why in worker.uncertain_requests.items() if f in worker.held
+                } | {fence: str(error)}
+            worker.child.refuse(number, error)
+        except Exception as error:
+            # A request of one stage must not end the node.
+            log.exception("request %s of attempt %d failed", verb, fence)
+            worker.child.refuse(
+                number, UsageError(f"the request {verb!r} failed ({error!r}); see the node's log")
+            )
 
     async def serve(self, lease: Lease | None, fence: int, verb: str, args: Mapping[str, Any]) -> Any:
         """Return the answer to a request. Raises SpinneyError: StaleFence when its attempt has ended (``lease`` is

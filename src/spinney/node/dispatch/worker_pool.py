@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from spinney.folders import folders
 from spinney.model.attempts import remarks
-from spinney.model.errors import CommitUncertain, SpinneyError, UsageError
+from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 from spinney.node.context import NodeContext
@@ -404,28 +404,7 @@ class WorkerPool(Events):
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
         """Serve a request of an attempt in a task of its own, so that a slow answer delays nothing else."""
-        self._spawn(self._answer(child, number, fence, verb, args))
-
-    async def _answer(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
-        """Send the answer to a request, or the error that its attempt raises. An unexpected error is logged
-        here and becomes a UsageError there."""
-        worker = self._workers[child]
-        task = worker.held.get(fence)
-        try:
-            # Sent here, because an answer that is too long for a message is an error of its attempt, too.
-            child.answer(number, await self._requests.serve(task.lease if task else None, fence, verb, args))
-        except SpinneyError as error:
-            log.info("refused %s of attempt %d: %s", verb, fence, error)
-            if isinstance(error, CommitUncertain):
-                # Not the stage's fault: if it ends by this, its attempt counts as interrupted and uses up none.
-                worker.uncertain_requests = {
-                    f: why for f, why in worker.uncertain_requests.items() if f in worker.held
-                } | {fence: str(error)}
-            child.refuse(number, error)
-        except Exception as error:
-            # A request of one stage must not end the node.
-            log.exception("request %s of attempt %d failed", verb, fence)
-            child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); see the node's log"))
+        self._spawn(self._requests.answer(self._workers[child], number, fence, verb, args))
 
     def output(self, child: Child, fence: int, stream: str, text: str) -> None:
         """Pass on what an attempt in a shared worker has printed."""
