@@ -134,7 +134,7 @@ class DispatchAssembly:
         if not self._first_hello.done():
             self._first_hello.set_result(hello)
         elif hello.error is not None:
-            self.pool.start_failed(hello.error)
+            self.pool.start_trouble.failed(hello.error)
 
     async def _mark_started(self, fences: Sequence[int]) -> bool:
         """Make durable that these attempts run, and return whether that was possible. While the database does

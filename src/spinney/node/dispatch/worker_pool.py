@@ -33,14 +33,11 @@ from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.child import Child, Events
+from spinney.node.workers.start_trouble import StartTrouble
 from spinney.node.workers.worker_reports import Exit, Hello
 
 log = logging.getLogger(__name__)
 
-START_PAUSE_S = 1.0
-"""How long no worker is started after one could not be started, in seconds."""
-START_TROUBLE_S = 60.0
-"""How long it counts as trouble that a worker could not be started, when none was needed since, in seconds."""
 START_SLOW_S = 30.0
 """How long a worker may load the application before that counts as trouble, in seconds."""
 ENDING_S = 60.0
@@ -54,8 +51,6 @@ _BLOCKED = (
     "or give the stage isolation='thread' or 'process'"
 )
 """The message of an attempt that was ended because it did."""
-_SLACK_S = 0.01
-"""How much a timer may fire early by another clock, in seconds."""
 
 
 class RunDirGone(SpinneyError):
@@ -113,10 +108,7 @@ class WorkerPool(Events):
         self._early: dict[int, str | None] = {}
         """Remarks on output that was written before its row arrived, by fence."""
         self._offers = 0
-        self._no_start_before = 0.0
-        self._on_start_trouble = on_start_trouble
-        self._start_failed_at: float | None = None
-        """When the last start failed; None: that was long ago, or one has succeeded since."""
+        self.start_trouble = StartTrouble(on_start_trouble, queue.request_claim)
         self._worker_ended = asyncio.Event()
 
     def attach(self, dispatcher: Dispatcher) -> None:
@@ -134,7 +126,7 @@ class WorkerPool(Events):
     @property
     def may_start(self) -> bool:
         """Return whether workers can be started now."""
-        return time.monotonic() >= self._no_start_before
+        return time.monotonic() >= self.start_trouble.not_before
 
     def offers(self) -> int:
         """Return how many slots without a worker may claim now."""
@@ -180,20 +172,6 @@ class WorkerPool(Events):
         )
         return lane.warm or self.may_start or shares
 
-    def _pause_starts(self) -> None:
-        """Start no worker for ``START_PAUSE_S`` seconds, because one could not be started or did not become
-        ready: a broken application or a full disk must not turn the node into a loop of dying processes. Then
-        claim again."""
-        self._no_start_before = time.monotonic() + START_PAUSE_S
-        # Only then lanes that need a start are claimed from again, and no other event may trigger that.
-        self._loop.call_later(START_PAUSE_S + _SLACK_S, self._queue.request_claim)
-
-    def start_failed(self, why: str) -> None:
-        """Note that workers cannot be started. Only the first cause is passed on: further ones come every second."""
-        if self._start_failed_at is None:
-            self._on_start_trouble(f"the node cannot start a worker: {why}")
-        self._start_failed_at = time.monotonic()
-
     def look_at_starts(self) -> None:
         """Report workers that have been loading the application for long: it may wait for something. What was sent to
         the worker of a slot, or to the shared one, goes back meanwhile, because another worker or node may be able to
@@ -203,7 +181,7 @@ class WorkerPool(Events):
             loads = not (worker.hello_received or worker.retiring)
             if loads and time.monotonic() - worker.started_at > START_SLOW_S:
                 child = worker.child
-                self.start_failed(
+                self.start_trouble.failed(
                     f"worker {worker.name} has been loading {self._settings.app} for more than {START_SLOW_S:g} s; "
                     f"see its log {child.log_file}, or what its process waits for, and end that if it hangs: "
                     f"kill {child.pid}"
@@ -211,12 +189,6 @@ class WorkerPool(Events):
                 worker.loads_long = True
                 if worker.slot is not None or worker is self._concurrent_worker:
                     child.recall()
-
-    def _started(self) -> None:
-        """Note that workers can be started, if it was thought that they cannot."""
-        if self._start_failed_at is not None:
-            self._start_failed_at = None
-            self._on_start_trouble(None)
 
     def warm_up(self, slot: Slot) -> None:
         """Start the slot's warm worker before an attempt needs it, so that its start delays none."""
@@ -244,8 +216,8 @@ class WorkerPool(Events):
                     f"the run-time directory {self._pages.parent} no longer exists, nor do the locks of this node; "
                     f"set --run-dir (run_dir in spinney.toml) to one that nobody removes, and start the node again"
                 ) from None
-            self.start_failed(f"{error}; it tries again")
-            self._pause_starts()
+            self.start_trouble.failed(f"{error}; it tries again")
+            self.start_trouble.pause()
             return None
         worker.child = child
         self._workers[child] = worker
@@ -268,8 +240,7 @@ class WorkerPool(Events):
         It also decides how many slots without a worker may claim until the next call: none while a warm
         worker is idle, else as many as may still start (``starting_at_once``)."""
         now = time.monotonic()
-        if self._start_failed_at is not None and now - self._start_failed_at > START_TROUBLE_S:
-            self._started()
+        self.start_trouble.forget_old(now)
         self.look_at_starts()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
@@ -384,7 +355,7 @@ class WorkerPool(Events):
         worker.hello_received, worker.loads_long = True, False
         self._on_hello(hello)
         if hello.error is None:
-            self._started()
+            self.start_trouble.ended()
             self._queue.request_claim()
 
     def done(self, child: Child, rows: list[list[Any]]) -> None:
@@ -444,7 +415,7 @@ class WorkerPool(Events):
             )
         worker.retiring = True
         if not child.ready:
-            self._pause_starts()
+            self.start_trouble.pause()
         # Else the cause is known: it has reported it, or it was ended.
         if not (worker.hello_received or how.forced):
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"

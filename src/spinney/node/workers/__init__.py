@@ -2,6 +2,7 @@
 
 ``child``           one worker process: started, spoken to, ended, and seen to die
 ``worker_startup``  the settings of a worker, in one environment variable
+``start_trouble``   whether workers can be started, and the report while they cannot
 ``worker_socket``   the supervisor's end of the socket
 ``wire``            messages: JSON with its length before it
 ``worker_reports``  what a worker says of itself, and how it ended
