@@ -31,7 +31,7 @@ everything else (progress, questions, errors) to stderr. Text of users and jobs 
 
 Specified by ``tests/cli/test_endpoint.py`` (which store or server), ``tests/cli/test_display.py`` (what is printed),
 ``tests/cli/test_option_groups.py`` (shared options), ``tests/cli/test_model_options.py`` (those of models),
-``tests/cli/test_made_commands.py`` (commands of command classes),
+``tests/cli/test_table_layout.py`` (narrow tables), ``tests/cli/test_made_commands.py`` (commands of command classes),
 ``tests/cli/test_applications.py`` (commands of packages), ``tests/cli/test_completion.py`` (names that are offered),
 ``tests/cli/test_interrupts.py`` (Ctrl-C), ``tests/cli/test_confirmation.py`` (questions),
 ``tests/cli/test_closed_streams.py`` (streams that are closed) and ``tests/cli/test_top_board.py`` (keys).

@@ -129,7 +129,7 @@ def _print(stats: Stats) -> bool:
     """Print the statistics; return False when the reader of a pipe has gone, which ends ``--watch``
     without an error."""
     with display.closed_pipe_ends_output():
-        display.console().print(_picture(stats))
+        display.console().print(_picture(stats), crop=False)
         return True
     return False
 
@@ -140,22 +140,23 @@ def _picture(stats: Stats) -> "RenderableType":
     from rich.text import Text
 
     from spinney.features.stats import tables as stats_tables
+    from spinney.terminal.output.table_layout import Fitted
 
     speed = stats_tables.rate(stats.rate) or "no attempt ended"
     parts: list[RenderableType] = [
         Text(stats_tables.states(stats.states)),
         Text(f"{speed} in the last {stats.window_s:.0f} s"),
         "",
-        stats_tables.table(stats_tables.QUEUES, stats.queues),
+        Fitted(stats_tables.table(stats_tables.QUEUES, stats.queues)),
         "",
-        stats_tables.table(stats_tables.STAGES, stats.stages),
+        Fitted(stats_tables.table(stats_tables.STAGES, stats.stages)),
     ]
     if any(s.sampled for s in stats.stages):
         parts.append(Text("times are those of a sample of recent attempts", style="dim"))
     if stats.shares:
-        parts += ["", stats_tables.table(stats_tables.SHARES, stats.shares[:SHOWN_SHARES])]
+        parts += ["", Fitted(stats_tables.table(stats_tables.SHARES, stats.shares[:SHOWN_SHARES]))]
     if (more := len(stats.shares) - SHOWN_SHARES) > 0:
         parts.append(f"… and {more:,} more shares; --json shows all")
     if stats.nodes:
-        parts += ["", stats_tables.table(stats_tables.NODES, stats.nodes)]
+        parts += ["", Fitted(stats_tables.table(stats_tables.NODES, stats.nodes))]
     return Group(*parts)

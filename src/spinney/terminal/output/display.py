@@ -121,9 +121,11 @@ def _write(text: bytes) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows under their headings as a table; when the reader closes the pipe, the output ends without an error."""
-    made = build_table(columns, rows)
+    from spinney.terminal.output.table_layout import Fitted
+
+    made = Fitted(build_table(columns, rows))
     with closed_pipe_ends_output():
-        console().print(made)
+        console().print(made, crop=False)
 
 
 def print_list(
