@@ -21,7 +21,7 @@ from spinney.features.doctor.sql import rule as rules
 from spinney.features.holds import sql as hold_store
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
-from spinney.model.fleet import OVER
+from spinney.model.fleet import CUT_OFF, OVER
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
@@ -1455,6 +1455,7 @@ def test_a_degraded_node_is_told_until_that_is_over_or_it_is_silent(patient: Pat
         "node elm on host is degraded: the folder root /srv is read-only"
     ]
     assert sentences(f"{OVER} 10:00:00 to 10:00:05 UTC") == []
+    assert sentences(f"{CUT_OFF} since 10:00:00 UTC: db does not answer") == [], "it ends soon, or that does"
     sentences("the folder root /srv is read-only")
     patient.clock.forward(61)
     assert [v.rule for v in patient.store.doctor.examine(now_us=patient.now)] == ["node-silent"]
