@@ -276,7 +276,6 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
     ("words", "message"),
     [
         (["hold", "--tree", "1", "--state", "pending", "--reason", "x"], "leave them out"),
-        (["hold", "--queue", "default", "--json", "--reason", "x"], "add --each"),
         (["release", "--each"], "name the jobs to release"),
         (["release", "--hold", "1", "--state", "held"], "leave them out"),
         (["retry"], "name the jobs to retry"),
