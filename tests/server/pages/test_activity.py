@@ -150,8 +150,29 @@ def test_given_attempts_then_the_jobs_page_shows_when_they_waited_and_ran(world:
     assert re.search(r"first, attempt 1: waited [12]\.\d s", text)
     assert "ran 3.0 s, error" in text
     assert 'class="f-failed" width="10" height="10" rx="2"/></svg>failed</li>' in text
+    assert "so far" not in text  # it has settled
     assert 'class="subject break">&lt;b&gt;x&lt;/b&gt;</p>' in text
     assert "Timeline" not in get(world.client("viewer"), f"/jobs/{world.submit('one')}")
+
+
+def test_given_a_job_that_waits_behind_its_last_attempt_then_that_time_is_drawn_at_the_stage_to_come(
+    world: World,
+) -> None:
+    top = world.submit("batch")
+    lease = world.site.run(top)
+    world.site.spawn(lease, "one")
+    world.site.pass_(lease)
+
+    attempts = world.store.attempts(top)
+    drawn = timelines.of_job(
+        world.store.job(top), attempts, (attempts[-1].ended_us or 0) + 60_000_000, most=9
+    )
+
+    assert drawn is not None
+    assert [row.label for row in drawn.rows] == ["expand", "report"]
+    assert [(segment.kind, segment.title) for segment in drawn.rows[1].segments] == [
+        ("waiting", "report: has waited 1 min so far")
+    ]
 
 
 def test_given_more_attempts_than_are_drawn_then_they_keep_their_numbers_and_the_time_they_waited(

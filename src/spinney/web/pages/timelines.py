@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED
-from spinney.model.states import SETTLED
+from spinney.model.states import LEASED, SETTLED
 from spinney.web.pages.stages import numbered
 from spinney.web.pages.text_formats import lasting
 
@@ -73,8 +73,8 @@ class Timeline:
 
 
 def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> Timeline | None:
-    """Return when each stage of a job waited and ran, in the order in which stages began; None before the first
-    attempt. ``attempts``: all of them, the oldest first, of which the latest ``most`` are drawn."""
+    """Return when each stage of a job waited and ran, in the order in which stages began, and how long the current one
+    has been waiting; None before the first attempt. ``attempts``: all of them, the oldest first, of which the latest ``most`` are drawn."""
     all_begun = [attempt for attempt in attempts if attempt.started_us]
     if not all_begun:
         return None
@@ -102,6 +102,11 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> 
         waited_s_of[attempt.stage] += waited_s
         ran_s_of[attempt.stage] += ran_s
         since_us = max(since_us, ended_us)
+    if job.stage and job.state not in (*SETTLED, *LEASED) and since_us < now_us:
+        waited_s = (now_us - since_us) / 1e6
+        title = f"{job.stage}: has waited {lasting(waited_s)} so far"
+        rows[job.stage].append(segment("waiting", since_us, now_us, from_us, until_us, title))
+        waited_s_of[job.stage] += waited_s
     return Timeline(
         from_us=from_us,
         until_us=until_us,
