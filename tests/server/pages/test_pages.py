@@ -546,15 +546,16 @@ def test_given_a_client_that_prefers_json_when_refused_then_it_gets_no_page(worl
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("page", ["jobs", "batches"])
 def test_given_a_job_that_waits_for_others_then_the_sentence_links_to_the_first_and_names_it_once(
-    world: World,
+    world: World, page: str
 ) -> None:
     top = world.submit("batch")
     lease = world.site.run(top)
     (child, *_) = world.site.spawn(lease, "one", 2)
     world.site.pass_(lease)
 
-    text = get(world.client("viewer"), f"/jobs/{top}")
+    text = get(world.client("viewer"), f"/{page}/{top}")
 
     explained = text[text.index('class="explained"') :].partition("</p>")[0]
     assert f'the first of them <a class="id" href="/jobs/{child}">#{child}</a>' in explained
