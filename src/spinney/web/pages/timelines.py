@@ -74,7 +74,8 @@ class Timeline:
 
 def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> Timeline | None:
     """Return when each stage of a job waited and ran, in the order in which stages began, and how long the current one
-    has been waiting; None before the first attempt. ``attempts``: all of them, the oldest first, of which the latest ``most`` are drawn."""
+    has been waiting; None before the first attempt. ``attempts``: all of them, the oldest first, of which the latest
+    ``most`` are drawn."""
     all_begun = [attempt for attempt in attempts if attempt.started_us]
     if not all_begun:
         return None
