@@ -287,10 +287,17 @@ def walks(house: House) -> list[str]:
         for step in steps:
             scanned = re.match(r"SCAN (\w+)(?! VIRTUAL)", step)
             # What a subquery returns is read whole; what it reads has steps of its own.
-            if scanned and scanned.group(1) not in SMALL | subqueries and "CONSTANT" not in step:
+            names = {scanned[1], _table(sql, scanned[1])} if scanned else set()
+            if scanned and names.isdisjoint(SMALL | subqueries) and "CONSTANT" not in step:
                 plans.append(f"{step}: {sql}")
     connection.close()
     return plans
+
+
+def _table(sql: str, alias: str) -> str:
+    """The table that a statement calls by this name."""
+    named = re.search(rf"\b(?:from|join) (\w+) {alias}\b", sql)
+    return alias if named is None else named[1]
 
 
 def _shape(sql: str) -> str:

@@ -86,6 +86,20 @@ def test_given_more_jobs_than_are_sorted_then_the_page_says_so_and_each_page_goe
     assert "Sorted among" not in get(client, "/jobs?sort=priority&type=three")
 
 
+def test_given_many_newer_jobs_that_have_not_begun_when_sorted_by_what_they_took_then_one_that_ended_is_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "SORTED_MAX", 3)
+    ended = world.submit("one")
+    world.site.fail(world.site.run(ended))
+    newer = world.site.submit("one", n=5)
+    client = world.client("viewer")
+
+    for sort in ("-took", "took", "-ended"):
+        assert listed(get(client, f"/jobs?sort={sort}")) == [ended, *newer[:2:-1]]
+    assert listed(get(client, "/jobs?sort=-took&state=pending")) == newer[:1:-1]
+
+
 def test_given_a_filter_without_index_when_sorted_then_only_the_newest_jobs_are_examined(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

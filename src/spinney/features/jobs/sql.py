@@ -5,9 +5,10 @@ a list is sorted among a bounded number of the newest matching jobs, and says wh
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spinney.model.jobs import Filter
+from spinney.model.states import LEASED, SETTLED, State
 from spinney.store import skip_scan
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import filter_queries
@@ -34,6 +35,9 @@ SORT_KEYS: Mapping[str, str] = {
 }
 """The columns by which a list can be sorted, beside that of the job's number, as SQL. For a running job, ``took`` is
 the time until now, which is the value of the placeholder."""
+_ENDED = tuple(state for state in State if state in SETTLED and state is not State.DELETED)
+_VALUED: Mapping[str, Sequence[State]] = {"took": (*_ENDED, *LEASED), "ended": _ENDED}
+"""The states of jobs that have a value, of keys that others lack. Deleted jobs are listed only where asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,11 @@ class SortedIds:
     """The ids of the jobs, in the order of the list."""
     partial: bool
     """Whether more jobs may match, of which only the newest were sorted. The page says so."""
+
+
+def _valued(job_filter: Filter, key: str) -> tuple[State, ...]:
+    """Return the states of matching jobs that have a value of this key; none where all jobs have one."""
+    return tuple(s for s in _VALUED.get(key, ()) if job_filter.states is None or s in job_filter.states)
 
 
 class SqlJobLists(SqlPart):
@@ -64,14 +73,25 @@ class SqlJobLists(SqlPart):
         among equals.
 
         Only the newest ``SORTED_MAX`` matches are sorted, and ``offset`` and ``limit`` apply to
-        these. ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX``
+        these; matches without a value, as of jobs that have not begun, take no place of others
+        there. ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX``
         jobs are examined, so that a filter which matches nothing does not read the whole table.
         """
         with self._session.look() as tx:
-            until = 0 if is_indexed else (tx.value("select max(id) from jobs") or 0) - EXAMINED_MAX + 1
-            newest = filter_queries.ids(
-                tx.all, job_filter, until=max(0, until) or None, limit=SORTED_MAX + 1, newest=True
-            )
+            examined = (tx.value("select max(id) from jobs") or 0) - EXAMINED_MAX + 1
+            until = 0 if is_indexed else examined
+            newest: list[int] = []
+            # Those with a value come first: however many newer jobs have none, not all of them are read.
+            for states, least in ((_valued(job_filter, key), examined), (job_filter.states, until)):
+                if states != () and len(newest) <= SORTED_MAX:
+                    more = filter_queries.ids(
+                        tx.all,
+                        replace(job_filter, states=states),
+                        until=max(0, least) or None,
+                        limit=SORTED_MAX + 1,
+                        newest=True,
+                    )
+                    newest = list(dict.fromkeys([*newest, *more]))
             expression = SORT_KEYS[key]
             sql = (
                 f"select id from (select jobs.id as id, {expression} as sort_key from jobs "
