@@ -5,8 +5,8 @@ event loop, and carried out in a thread when the piece is parsed, since they wri
 as the form comes, so that nothing that is too long is read to its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from python_multipart.exceptions import FormParserError
@@ -27,8 +27,18 @@ FIELDS_MAX = 1_000
 MULTIPART = "multipart/form-data"
 
 Event = tuple[str, bytes]
-"""What the parser tells: ``begin``, ``field``, ``value``, ``header``, ``open``, ``data``, ``close`` of a part; at last
-``end``."""
+"""What the parser tells: one of ``_KINDS``, and its data."""
+_KINDS: Mapping[str, str] = {
+    "on_part_begin": "begin",
+    "on_header_field": "field",
+    "on_header_value": "value",
+    "on_header_end": "header",
+    "on_headers_finished": "open",
+    "on_part_data": "data",
+    "on_part_end": "close",
+    "on_end": "end",
+}
+"""The kinds of events, by the names of the parser's callbacks, in the order in which they come."""
 
 
 async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> bytes:
@@ -63,15 +73,10 @@ async def _parsed(
 ) -> "_Form":
     """Read a whole form. The body is parsed in the event loop, and each piece is written to disk in another thread."""
     boundary = boundary_of(content_type)
-    with ExitStack() as stack, readable():
+    with ExitStack() as stack:
         form = make(stack)
-        parser = MultipartParser(boundary, callbacks(form.events))
-        async for piece in body:
-            parser.write(piece)
-            await asyncio.to_thread(form.take)
-        parser.finalize()
-    if not form.whole:
-        raise broken_off()
+        async for events in events_of(boundary, body):
+            await asyncio.to_thread(form.take, events)
     return form
 
 
@@ -84,40 +89,27 @@ def boundary_of(content_type: str) -> bytes:
     return boundary
 
 
-@contextmanager
-def readable() -> Iterator[None]:
-    """Turn what the parser raises for a malformed form into HTTPException (400)."""
+async def events_of(boundary: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[list[Event]]:
+    """Yield the events of each piece of the body, in a list that is emptied before the next piece. Raises HTTPException
+    (400) for a form that is malformed, or ended before its last boundary."""
+    events: list[Event] = []
+
+    def callback(kind: str) -> Any:
+        # Without arguments it tells of a beginning or an end.
+        return lambda data=b"", start=0, end=0: events.append((kind, data[start:end]))
+
+    whole = False
     try:
-        yield
+        parser = MultipartParser(boundary, {name: callback(kind) for name, kind in _KINDS.items()})  # type: ignore[arg-type]
+        async for piece in body:
+            parser.write(piece)
+            whole = whole or events[-1:] == [("end", b"")]
+            yield events
+            events.clear()
     except FormParserError as error:
         raise HTTPException(400, f"the form cannot be read: {error}; send {MULTIPART}") from None
-
-
-def broken_off() -> HTTPException:
-    """Return the error for a form that ended before its last boundary."""
-    return HTTPException(400, "the form breaks off; send it whole")
-
-
-def callbacks(events: list[Event]) -> Any:
-    """Return the callbacks of a parser that appends its events to ``events``."""
-
-    def with_data(kind: str) -> object:
-        return lambda data, start, end: events.append((kind, data[start:end]))
-
-    def plain(kind: str) -> object:
-        return lambda: events.append((kind, b""))
-
-    with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
-    without = {
-        "on_part_begin": "begin",
-        "on_header_end": "header",
-        "on_headers_finished": "open",
-        "on_part_end": "close",
-        "on_end": "end",
-    }
-    return {on: with_data(kind) for on, kind in with_data_of.items()} | {
-        on: plain(k) for on, k in without.items()
-    }
+    if not whole:
+        raise HTTPException(400, "the form breaks off; send it whole")
 
 
 class PartHeaders:
@@ -148,32 +140,29 @@ class PartHeaders:
 
 
 class _Form:
-    """Collects what the parser tells of a piece, and carries it out in another thread: disks are slow.
-    ``whole``: the last boundary has come."""
+    """Carries out what the parser tells of a piece, in another thread: disks are slow."""
 
     def __init__(self, upload: Upload, stack: ExitStack, *, only: str | None) -> None:
         self._upload, self._stack = upload, stack
         self._only = only  # the one part that may be no file; None: any may
-        self.events: list[Event] = []
         self._heads = PartHeaders()
         self._part: ExitStack | None = None
         self._file: BinaryIO | None = None
         self._text: bytearray | None = None
         self._text_bytes = 0
         self.texts: list[tuple[str, bytearray]] = []
-        self.whole = False
 
-    def take(self) -> None:
-        """Carry out what the parser has told since the last call. Raises what opening and writing a file
-        raise."""
-        for kind, data in self.events:
+    def take(self, events: list[Event]) -> None:
+        """Carry out what the parser has told. Raises what opening and writing a file raise."""
+        for kind, data in events:
             if kind == "data":
                 self._data(data)
-            elif kind in ("open", "close", "end"):
-                getattr(self, f"_{kind}")()
+            elif kind == "open":
+                self._open()
+            elif kind == "close":
+                self._close()
             else:
                 self._heads.take(kind, data)
-        self.events.clear()
 
     def _open(self) -> None:
         """Begin a part: a field in memory, or a file on the disk."""
@@ -218,9 +207,6 @@ class _Form:
         if self._part is not None:
             self._part.close()
         self._part = self._file = self._text = None
-
-    def _end(self) -> None:
-        self.whole = True
 
 
 def _named(disposition: str) -> tuple[str, str | None]:

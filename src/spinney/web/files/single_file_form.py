@@ -5,8 +5,6 @@ parts in the order of their fields, so a page has the file's field last."""
 
 from collections.abc import AsyncIterator
 
-from python_multipart.multipart import MultipartParser
-
 from spinney.model.errors import UsageError
 from spinney.web.files import multipart
 from spinney.web.files.multipart import Event, PartHeaders
@@ -71,19 +69,13 @@ class SingleFileForm:
         return file_name
 
     async def _parse(self) -> AsyncIterator[Event]:
-        """Yield the events of the parser as the body comes. Raises HTTPException (400) for a form that breaks off."""
-        events: list[Event] = []
-        with multipart.readable():
-            parser = MultipartParser(self._boundary, multipart.callbacks(events))
-            async for piece in self._body:
-                parser.write(piece)
-                for kind, data in events:
-                    if kind == "end":
-                        return
-                    self._heads.take(kind, data)
-                    yield kind, data
-                events.clear()
-        raise multipart.broken_off()
+        """Yield the events of the parser as the body comes, up to the end of the form."""
+        async for events in multipart.events_of(self._boundary, self._body):
+            for kind, data in events:
+                if kind == "end":
+                    return
+                self._heads.take(kind, data)
+                yield kind, data
 
 
 def _text(name: str, value: bytearray) -> str:
