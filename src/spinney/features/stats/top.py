@@ -39,8 +39,6 @@ EVERY_S = 1.0
 REST = 4
 """A query that took long is followed by a pause this many times as long, since the store is there for the
 work."""
-WINDOW_S = 60
-"""The period for rates, in seconds."""
 LISTED_MAX = 200
 """How many jobs and causes are read for scrolling; ``list`` and ``failures`` show all."""
 
