@@ -142,7 +142,7 @@ def pool_of(tmp_path: Path, pump: Any = None, **parts: Any) -> WorkerPool:
     context = SimpleNamespace(settings=SimpleNamespace(output_bytes=0), folder_root=tmp_path)
     parameters: dict[str, Any] = {
         "context": context,
-        "queue": None,
+        "queue": SimpleNamespace(request_claim=None),
         "make_child": None,
         "pages": tmp_path,
         "logs": tmp_path,
