@@ -13,7 +13,7 @@ when the engine first uses it. Holds, capacities and webhooks are in force for t
 (``spinney.store.sql.registry``); schedules, inboxes and retention are read by the service that carries them out. What
 applications declare counts only where no operator has set anything else.
 
-Specified by ``tests/model/test_types.py`` (queues), ``tests/contract/test_holds.py``,
+Specified by ``tests/model/test_queues.py``, ``tests/contract/test_holds.py``,
 ``tests/contract/test_lock_amounts.py``, ``tests/contract/test_schedules.py``, ``tests/contract/test_inboxes.py``,
 ``tests/contract/test_retention.py`` and ``tests/contract/test_webhooks.py``.
 """
