@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, shared_host, signal_thread
 
-from spinney.node.worker.concurrent_worker import BLOCKED_S
+from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S
 
 __all__ = ["host", "shared_host"]
 
@@ -110,30 +110,27 @@ async def test_a_task_that_is_cancelled_before_it_has_begun_ends(host, worker, t
     assert host.printed(2) == ""
 
 
-async def test_a_task_whose_cancel_waits_for_another_one_says_so(host, worker, tmp_path):
+async def test_how_long_another_one_has_blocked_its_event_loop_is_told(host, worker, tmp_path):
     host.give(worker, "task_waits", (1, "{}"), type_="many")
     await host.until(lambda: host.printed(1))
-    host.give(worker, "blocks", (2, json.dumps({"file": str(tmp_path / "go on")})), type_="many")
-    await host.until(lambda: host.printed(2))
+    for fence in (2, 3):
+        file = tmp_path / f"go on {fence}"
+        host.give(worker, "blocks", (fence, json.dumps({"file": str(file)})), type_="many")
+        await host.until(lambda fence=fence: host.printed(fence))
+        await asyncio.sleep(2 * BLOCKED_S + 3 * LOOK_S)
+        file.touch()
+        await host.until(lambda fence=fence: fence in host.rows)
+        assert "blocked" not in (host.detail(fence) or {})
     worker.request_cancel(1)
-    await run(host, worker, "thread_passes", fence=3)  # the worker has heard of it
-    await asyncio.sleep(BLOCKED_S)
-    (tmp_path / "go on").touch()
-    await host.until(lambda: {1, 2} <= set(host.rows))
-    assert "stage blocks of job 2 blocked its event loop for" in host.detail(1)["blocked"]
-    # Nobody else is to blame when a task is cancelled at once, or blocks the loop itself
-    (tmp_path / "go on").unlink()
-    host.give(worker, "task_waits", (4, "{}"), type_="many")
-    await host.until(lambda: host.printed(4))
-    worker.request_cancel(4)
-    host.give(worker, "blocks", (5, json.dumps({"file": str(tmp_path / "go on")})), type_="many")
-    await host.until(lambda: host.printed(5))
-    worker.request_cancel(5)
-    await run(host, worker, "thread_passes", fence=6)
-    await asyncio.sleep(BLOCKED_S)
-    (tmp_path / "go on").touch()
-    await host.until(lambda: {4, 5} <= set(host.rows))
-    assert not any("blocked" in (host.detail(fence) or {}) for fence in (4, 5))
+    await host.until(lambda: 1 in host.rows)
+    seconds, who = host.detail(1)["blocked"]
+    assert (seconds >= BLOCKED_S, who) == (True, "stage blocks of job 3")
+    # Nothing of that stays with the next one
+    assert (await run(host, worker, "meets_async", fence=4)) == {
+        "outcome": "ok",
+        "result": "0",
+        "output": True,
+    }
 
 
 async def test_a_wish_that_comes_when_the_stage_is_through_leaves_what_it_did(host, worker):

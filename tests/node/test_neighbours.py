@@ -231,7 +231,9 @@ async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_th
 
 async def shared(*on_lost: str) -> Scene:
     """Two attempts, 101 and 102, in the shared worker."""
-    types = [spec(f"t{n}", isolation=Isolation.THREAD, on_lost=lost) for n, lost in enumerate(on_lost)]
+    types = [
+        spec(f"t{n}", isolation=Isolation.THREAD, on_lost=lost, timeout_s=2) for n, lost in enumerate(on_lost)
+    ]
     scene = Scene(*types)
     careful = scene.dispatcher.take([lease(n + 1, n, f"t{n}") for n in range(len(types))])
     await scene.dispatcher.take_marked(careful)
@@ -262,12 +264,15 @@ async def test_what_a_worker_that_is_being_killed_says_of_the_others_is_an_inter
 async def test_a_time_limit_that_another_one_made_it_exceed_is_an_interruption(
     worker_outcome: str, on_lost: str, outcome: Outcome
 ) -> None:
-    scene = await shared(on_lost)
+    scene = await shared(on_lost, on_lost)
     worker: Any = scene.pool.concurrent
-    worker.endings = {101: (Outcome.TIMEOUT, "exceeded its time limit of 1 s")}
-    row = [101, 1, 2, {"outcome": worker_outcome, "blocked": "job 7 blocked its event loop for 3.0 s"}]
-    scene.dispatcher.done(worker, [row])
-    assert [(r.outcome, r.message) for r in scene.recorded] == [(outcome, row[3]["blocked"])]
+    limit = (Outcome.TIMEOUT, "exceeded its time limit of 2 s")
+    worker.endings = dict.fromkeys((101, 102), limit)
+    detail = {"outcome": worker_outcome, "blocked": [1.5, "stage t of job 7"]}
+    # The second one has taken longer by itself, too
+    scene.dispatcher.done(worker, [[101, 0, 3_400_000, detail], [102, 0, 3_600_000, detail]])
+    blocked = (outcome, "stage t of job 7 blocked its event loop for 1.5 s")
+    assert [(r.outcome, r.message) for r in scene.recorded] == [blocked, limit]
 
 
 async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> None:

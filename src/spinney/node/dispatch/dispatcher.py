@@ -338,14 +338,17 @@ class Dispatcher:
         """Record an attempt whose row has more than a plain success, or that was asked to end. Only the dispatcher
         knows which were: one that was broken off without that, or failed while its worker was being killed, is an
         interruption. One that returned after its time limit has not passed: it may have returned because of it. Where
-        another attempt blocked the event loop meanwhile, that counts as an interruption."""
+        it has exceeded its limit because another attempt blocked the event loop, that counts as an interruption."""
         row = row if len(row) > _PLAIN else [*row, {}]
         fence, detail = row[0], row[_PLAIN]
         outcome = Outcome(detail.get("outcome", "ok"))
         message = detail.get("message")
         ending = worker.endings.get(fence)
-        if ending is not None and ending[0] is Outcome.TIMEOUT and "blocked" in detail:
-            outcome, message = interrupted_outcome(task.lane, detail["blocked"])
+        if ending is not None and ending[0] is Outcome.TIMEOUT and _within_its_limit(task, row):
+            blocked_s, blocker = detail["blocked"]
+            outcome, message = interrupted_outcome(
+                task.lane, f"{blocker} blocked its event loop for {blocked_s:.1f} s"
+            )
         elif ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
             outcome, message = ending
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
@@ -436,3 +439,13 @@ class Dispatcher:
             task.slot.expected_us -= task.expected_us
             if task.slot.held == 0:
                 task.slot.emptied()
+
+
+def _within_its_limit(task: Task, row: Row) -> bool:
+    """Return whether an attempt has not exceeded its time limit by itself: the time does not count for which others
+    blocked its event loop."""
+    limit_s, (_, started_us, ended_us, detail) = task.lane.stage.timeout_s, row
+    if limit_s is None or "blocked" not in detail:
+        return False
+    blocked_s: float = detail["blocked"][0]
+    return bool((ended_us - started_us) / 1e6 - blocked_s < limit_s)

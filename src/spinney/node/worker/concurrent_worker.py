@@ -5,8 +5,8 @@ demand; ``async`` stages are tasks of one event loop in a thread of its own, so 
 a handle's request, which blocks. An attempt that has ended sends its row; attempts that end meanwhile leave theirs to
 it, and tasks that end in one turn of the event loop send once. A single row costs a message, a change of threads in the
 supervisor and a transaction. When a task blocks the loop, the supervisor fetches finished rows by a signal
-(``worker_startup.FLUSH_SIGNAL``). A cancel request waits for the loop, too: when it comes late, the worker says whose
-task or callback the loop was running, so that nobody is blamed for a time limit that another attempt made it exceed.
+(``worker_startup.FLUSH_SIGNAL``). Which attempt blocks the loop, and for how long, is
+measured (``loop_watch``), so that nobody is blamed for a time limit that another attempt made it exceed.
 
 It guarantees less than a worker of one attempt at a time, which is why both exist: processes that an attempt left
 behind cannot be told from its neighbours' and are ended when nothing else is running; output past Python's streams is
@@ -20,7 +20,6 @@ import ctypes
 import inspect
 import os
 import signal
-import sys
 import threading
 import time
 from collections import deque
@@ -37,6 +36,7 @@ from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
 from spinney.node.worker.attempt_output import AttemptOutput, current_output
 from spinney.node.worker.attempt_tools import AttemptTools
+from spinney.node.worker.loop_watch import LoopWatch
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState, SavedDescriptors
 from spinney.node.worker.stage_runners import Runner
@@ -47,8 +47,6 @@ from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
-BLOCKED_S = 1.0
-"""From how many seconds on the event loop counts as blocked, when a cancel request waits for it."""
 _libc = ctypes.CDLL(None)
 
 
@@ -77,12 +75,10 @@ class _Attempt:
     """The frames of its failure, until its folder is synced."""
     cancelled: bool = False
     """Whether its task has been cancelled; the event loop does so some time after the request."""
-    blocked: str | None = None
-    """Which attempt blocked the event loop while a cancel request for this one waited; None: none did."""
-
-
-def _name(attempt: _Attempt) -> str:
-    return f"stage {attempt.assignment.stage} of job {attempt.assignment.job_id}"
+    blocked_s: float = 0.0
+    """For how many seconds other attempts have blocked the event loop while it ran."""
+    blocker: str = ""
+    """The last one that did."""
 
 
 class ConcurrentWorker:
@@ -117,8 +113,11 @@ class ConcurrentWorker:
         self._pool = ThreadPoolExecutor(max_workers=tools.page.lines, thread_name_prefix="stage")
         self._pool.submit(int)  # its first thread, so that there is always one (``_submit``)
         self._loop = asyncio.new_event_loop()
-        self._loop_thread = threading.Thread(target=self._run_loop, name="async stages", daemon=True)
-        self._loop_thread.start()
+        loop_thread = threading.Thread(target=self._run_loop, name="async stages", daemon=True)
+        loop_thread.start()
+        self._loop_watch = LoopWatch(
+            self._loop, loop_thread, is_busy=self._has_tasks, on_blocked=self._on_blocked
+        )
 
     def run(self, state: ProcessState) -> None:
         """Serve until the supervisor sends ``end`` and all running attempts have ended, or until it is gone. ``state``:
@@ -184,10 +183,9 @@ class ConcurrentWorker:
                 for attempt in self._running.values()
                 if attempt.is_async and attempt.port.cancel_requested and not attempt.cancelled
             ]
-        blocker = self._on_loop() if late else None
+        blocker = self._loop_watch.working_for() if late else None
         if blocker is not None:
-            fences = [attempt.assignment.fence for attempt in late]
-            self._requests.send({"blocked": blocker.assignment.fence, "late": fences})
+            self._requests.send({"blocked": blocker, "late": [attempt.assignment.fence for attempt in late]})
         self._cancel([attempt.assignment.fence for attempt in stopped])
         # Only now, so that the outcome of an attempt whose programs end does not count any more.
         proctree.kill_all(self._leftovers(), signal.SIGTERM)
@@ -216,6 +214,7 @@ class ConcurrentWorker:
                 self._submit(attempt.context.run, self._run_in_thread, attempt, runner)
         if tasks:
             self._loop.call_soon_threadsafe(self._start_tasks, tasks)
+            self._loop_watch.begin()
 
     def _submit(self, call: Callable[..., Any], *args: Any) -> None:
         """Call it in a thread of the pool. Where the system lets no more threads be started (``TasksMax``, ``ulimit
@@ -345,8 +344,8 @@ class ConcurrentWorker:
             more_fields["output"] = True
         if self._marker.written_bytes() > attempt.written_bytes:
             more_fields["log"] = self._log_name
-        if attempt.blocked is not None:
-            more_fields["blocked"] = attempt.blocked
+        if attempt.blocked_s:
+            more_fields["blocked"] = [attempt.blocked_s, attempt.blocker]
         if more_fields:
             detail = (detail or {"outcome": Outcome.OK}) | more_fields
         is_unusable = False
@@ -412,38 +411,27 @@ class ConcurrentWorker:
             if attempt is not None:
                 attempt.port.cancel_requested = True
                 if attempt.is_async:
-                    blocker, asked_s = self._on_loop(), time.monotonic()
-                    self._loop.call_soon_threadsafe(
-                        self._cancel_task, attempt, attempt.task, blocker, asked_s
-                    )
+                    self._loop.call_soon_threadsafe(self._cancel_task, attempt, attempt.task)
 
-    def _cancel_task(
-        self,
-        attempt: _Attempt,
-        task: "asyncio.Task[None] | None",
-        blocker: _Attempt | None,
-        asked_s: float,
-    ) -> None:
+    def _cancel_task(self, attempt: _Attempt, task: "asyncio.Task[None] | None") -> None:
         """Cancel the task of an attempt; this runs in the event loop. ``task``: the task, if there was one when that
-        was requested; a later one looks for the request itself. ``blocker``: for which attempt the loop worked then."""
-        waited_s = time.monotonic() - asked_s
-        if waited_s >= BLOCKED_S and blocker is not None and blocker is not attempt:
-            attempt.blocked = f"{_name(blocker)} blocked its event loop for {waited_s:.1f} s"
+        was requested; a later one looks for the request itself."""
         attempt.cancelled = True
         if task is not None:
             task.cancel()
 
-    def _on_loop(self) -> _Attempt | None:
-        """Return the attempt for which the event loop is working at this moment; None: there is none, or it is not
-        known. It is recognized by the context of the callback at which the loop's thread stands, which tasks and
-        callbacks inherit from the attempt that has started them."""
-        frame = sys._current_frames().get(self._loop_thread.ident or 0)
-        while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:
-            frame = frame.f_back
-        if frame is None:
-            return None
-        output = frame.f_locals["self"]._context.get(current_output)
-        return None if output is None else self._running.get(output.fence)
+    def _has_tasks(self) -> bool:
+        return any(attempt.is_async for attempt in list(self._running.values()))
+
+    def _on_blocked(self, seconds: float, fence: int) -> None:
+        """Note for all other attempts in the event loop that the one with this fence has blocked it."""
+        blocker = self._running.get(fence)
+        if blocker is None:
+            return
+        name = f"stage {blocker.assignment.stage} of job {blocker.assignment.job_id}"
+        for attempt in list(self._running.values()):
+            if attempt.is_async and attempt is not blocker:
+                attempt.blocked_s, attempt.blocker = attempt.blocked_s + seconds, name
 
     def _end(self) -> None:
         """Take no more attempts, hand back those that have not begun, and stop when the running ones have

@@ -49,7 +49,8 @@ jobs travel in one message.
                                     error, retryable, code, delay_s, lane, lock, output, log,
                                     blocked}],
                                     of which only ``outcome`` is always there.
-                                    Once a second with "rss": resident bytes of the worker
+                                    Once a second with "rss": resident bytes of the worker.
+                                    ``blocked``: [seconds, who] if others have blocked the event loop
       {"back": [fence, ...]}        handed back without having begun; with "ending" by a worker that takes no more
       {"ask": n, "fence": f, "verb": name, "args": {...}}   a request of the job handle
       {"output": [fence, "stdout" | "stderr", text]}        concurrent workers: what an attempt printed
