@@ -44,6 +44,13 @@ def test_a_healthy_store_says_so_and_ends_with_0(shell: Shell) -> None:
     assert shell.ok("doctor", "--deep") == "healthy: nothing is wrong\n"
 
 
+def test_a_store_that_is_missing_is_not_examined(bare: Shell) -> None:
+    result = bare.call("doctor")
+
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "there is no store at" in result.stderr
+
+
 def test_a_store_with_something_of_everything_has_only_silent_nodes(bare: Shell) -> None:
     filled(f"sqlite:///{bare.folder}/spinney.db")
     bare.ok("init", "--folders-only")

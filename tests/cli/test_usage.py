@@ -413,3 +413,21 @@ def test_making_a_store_shows_no_password(bare: Shell) -> None:
 
     assert "postgresql://" in output
     assert "secret" not in output
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("list", "there are no jobs; 'spinney submit TYPE' makes one"),
+        ("list --state failed", "no job matches"),
+        ("list --after 7", "there is no job behind job 7"),
+        ("schedule list", "there are no schedules; 'spinney schedule add NAME TYPE --every 1h' makes one"),
+        ("inbox list", "there are no inboxes; 'spinney inbox add NAME FOLDER TYPE' makes one"),
+        ("webhook list", "there are no webhooks; 'spinney webhook add NAME URL' makes one"),
+        ("user list", "there are no users; 'spinney user add NAME --role admin' makes the first"),
+        ("token list", "there are no tokens; 'spinney token make NAME' makes one"),
+    ],
+)
+def test_an_empty_list_says_so(shell: Shell, words: str, sentence: str) -> None:
+    assert shell.ok(*words.split()) == f"{sentence}\n"
+    assert shell.listed(*words.split()) == []

@@ -138,6 +138,7 @@ list_command(
         "SIGN-IN": _sign_in_method,
         "CREATED": lambda user: display.format_time(user.created_us),
     },
+    empty="there are no users; 'spinney user add NAME --role admin' makes the first",
 )
 
 
@@ -289,6 +290,7 @@ list_command(
         "STATE": _token_state,
         "LAST USED": lambda token: display.format_time(token.used_us) or "never",
     },
+    empty="there are no tokens; 'spinney token make NAME' makes one",
     owner=_owner("Only tokens of this user."),
 )
 

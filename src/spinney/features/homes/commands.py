@@ -84,6 +84,8 @@ def _homes_on(service: Service, host: str) -> Sequence[Home]:
     on_host = [home for home in homes if home.host == host]
     if not on_host:
         hosts = sorted({home.host for home in homes})
-        others = f"those that have: {listed(hosts)}" if hosts else "and no other has"
+        others = (
+            f"those that have: {listed(hosts)}" if hosts else "folders are shared, or no node has joined yet"
+        )
         raise Refused(f"no host {host!r} has job folders{did_you_mean(host, hosts)}; {others}")
     return on_host

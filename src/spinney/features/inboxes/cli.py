@@ -105,6 +105,7 @@ list_command(
         "STATE": _state,
         "BY": lambda inbox: inbox.by,
     },
+    empty="there are no inboxes; 'spinney inbox add NAME FOLDER TYPE' makes one",
 )
 
 

@@ -92,7 +92,14 @@ def list_jobs(
         "TOOK": lambda job: display.format_elapsed(job.started_us, job.settled_us),
         "MESSAGE": tell,
     }
-    display.print_list(listed, columns, json=json)
+    display.print_list(listed, columns, json=json, empty=_none_listed(fields, after))
+
+
+def _none_listed(fields: Mapping[str, Any], after: int | None) -> str:
+    """Return the sentence in place of an empty list: there is no job, or none that is chosen."""
+    if after:
+        return f"there is no job behind job {after}"
+    return "no job matches" if fields else "there are no jobs; 'spinney submit TYPE' makes one"
 
 
 @app.command()

@@ -126,6 +126,7 @@ list_command(
         "LAST JOB": lambda schedule: schedule.last_job_id,
         "BY": _by,
     },
+    empty="there are no schedules; 'spinney schedule add NAME TYPE --every 1h' makes one",
 )
 
 

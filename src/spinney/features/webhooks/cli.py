@@ -113,6 +113,7 @@ list_command(
         "STATE": _state,
         "BY": lambda webhook: webhook.by,
     },
+    empty="there are no webhooks; 'spinney webhook add NAME URL' makes one",
 )
 
 
@@ -197,6 +198,7 @@ list_command(
         "NEXT": lambda delivery: display.format_time(delivery.next_us),
         "ANSWER": lambda delivery: display.shorten(delivery.answer or ""),
     },
+    empty="there are no deliveries; 'spinney webhook test NAME' makes one",
     name=NAME,
     after=option(metavar="SEQ", help_="Only deliveries older than this number; 0 starts with the newest."),
     limit=option(default=20),

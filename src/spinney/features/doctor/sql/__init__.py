@@ -39,7 +39,7 @@ from spinney.features.doctor.sql import (
     unfinished,
 )
 from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule
-from spinney.model.errors import Refused, SpinneyError
+from spinney.model.errors import Refused, SpinneyError, StoreMissing
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, some_of
@@ -100,6 +100,8 @@ class SqlDoctor:
         own rule, if that is among the rules that run."""
         try:
             yield from rule.examine(self._session, now_us)
+        except StoreMissing:
+            raise
         except Exception as error:  # noqa: BLE001 - an edit of the database can have written anything
             once = only is None or integrity.DECLARATIONS in only
             if isinstance(error, UnreadableDeclaration):
