@@ -53,6 +53,30 @@ def test_a_command_without_a_stream_does_what_it_is_asked(
     assert b"NoneType" not in out + err
 
 
+@pytest.mark.parametrize(
+    "words", [["explain", "1", "2"], ["show", "1"], ["failures"], ["list"], ["tree", "1"]]
+)
+def test_a_reader_that_leaves_before_the_first_line_is_no_error(shell: Shell, words: list[str]) -> None:
+    for _ in range(2):
+        shell.ok("submit", "double", "-p", "n=1")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "spinney", *words]
+        done = subprocess.run(
+            command,
+            cwd=shell.folder,
+            env=shell.environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_node_without_streams_writes_into_none_of_its_files(shell: Shell) -> None:
     node = start(shell, (0, 1, 2), "node", "jobs:app", "--name", "n1", "--slots", "1")
     try:
