@@ -20,7 +20,7 @@ import typer
 
 from spinney.client import Client
 from spinney.client.calls import Call
-from spinney.client.errors import IncompleteResponse
+from spinney.client.errors import IncompleteResponse, Unidentified
 from spinney.client.verbs import file_path
 from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
@@ -52,7 +52,7 @@ class RetryingClient(Client):
         """``outage_limit_s``: for how many seconds a call is repeated; 0: not at all."""
         super().__init__(url, token=token)
         self._outage_limit_s = outage_limit_s
-        self._answered = False
+        self._answered, self._has_token = False, token is not None
 
     def job_files(self, job_id: int) -> "RemoteFiles":
         """Return the files of a job, and its output. Raises NoSuchJob at once, rather than at the first
@@ -85,6 +85,13 @@ class RetryingClient(Client):
                     give_up = now + self._outage_limit_s
                     self._tell(away)
                 time.sleep(AGAIN_S)
+            except Unidentified as error:
+                if self._has_token:
+                    raise
+                raise Unidentified(
+                    f"this server wants a token; name its file with --token-file, or put it into {TOKEN_VARIABLE}; "
+                    "'spinney token make NAME' makes one on the host that has the store"
+                ) from error
             else:
                 self._answered = True
                 return answer

@@ -9,12 +9,17 @@ import orjson
 from spinney.model import errors
 from spinney.model.errors import Forbidden, Refused, SpinneyError, StoreUnavailable, UsageError
 
+
+class Unidentified(Forbidden):
+    """The server wants to know who asks: there is no token, or it is not valid; pass one that is."""
+
+
 _ASK_AGAIN = "ask again, or see what its log tells"
 _TYPE = "urn:spinney:problem:"
 _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
     {
         "forbidden": Forbidden,
-        "unidentified": Forbidden,
+        "unidentified": Unidentified,
         "no-such-job": errors.NoSuchJob,
         "not-found": errors.NoSuch,
         "stale-fence": errors.StaleFence,

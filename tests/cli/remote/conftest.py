@@ -51,9 +51,9 @@ class Both:
         return result.stderr
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def listening(self) -> Iterator[str]:
         """A server in a thread of this process, which answers already: it needs none of the seconds that a process
-        takes to load one."""
+        takes to load one. Yields its address beside that of its socket."""
         settings, store = ServerSettings(), self.store or f"sqlite:///{self.shell.folder / 'spinney.db'}"
         app = make(
             Parts(
@@ -65,7 +65,7 @@ class Both:
             )
         )
         server = Listening(app, settings, beside=[listen_unix(self.shell.folder / "server.sock")])
-        yield
+        yield server.url
         server.end()
 
     def serve(self) -> "subprocess.Popen[str]":

@@ -43,6 +43,16 @@ def kill(server: "subprocess.Popen[str]") -> None:
     server.communicate()
 
 
+def test_a_server_that_wants_a_token_says_how_to_give_it_one(tmp_path: Path) -> None:
+    both = Both(furnish(tmp_path))
+    with both.listening() as url:
+        without = both.shell.refused(1, "--server", url, "list")
+        wrong = both.shell.refused(1, "--server", url, "list", SPINNEY_TOKEN="spn_wrong")
+
+    assert "this server wants a token; name its file with --token-file" in without
+    assert "this token is unknown, expired or revoked" in wrong
+
+
 def test_following_and_waiting_go_on_when_the_server_is_back(working: Both) -> None:
     # given
     folder = working.shell.folder
