@@ -77,7 +77,10 @@ def test_what_the_pages_show_and_start_and_what_limited_rights_hide(
     assert "2 receivers, 5 files put aside, failed: SG-" in failed
     assert "/postmortem" in failed
     assert "bad_files.txt" in failed
-    assert "SG-7F5ERPI46977" in read(client, "/failures")
+    assert re.search(r"<p class=\"break\">Its subjob \d+ failed\.</p>", failed)
+    causes = read(client, "/failures")
+    assert "SG-7F5ERPI46977" in causes
+    assert "#" not in causes[causes.index('data-label="Cause"') :].partition("</td>")[0]
     assert "Frames" not in read(client, f"/uploads/{second}")
     assert read(client, f"/uploads/{second + 1}", 404)
 
@@ -160,5 +163,5 @@ def test_an_upload_without_a_raw_file_and_one_that_failed_say_so(
     service.spinney("rerun", done)
     assert service.ended(done) == "failed"
     page = read(client, f"/uploads/{done}")
-    assert "there is no file or folder" in page
+    assert "There is no file or folder" in page
     assert "It has ended before its files were sorted by receiver" in page
