@@ -1,5 +1,6 @@
 """Operators' verbs on one job, for tests that have the store: each in the steps of a bulk run, as users have it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spinney.features.bulk.step_run import STEP, StepRun
@@ -29,6 +30,17 @@ def carry_out(store: Store, order: Order, job_id: int, *, by: str, now_us: int) 
     while order.tree and store.sweep(now_us=now_us).more:
         pass
     return changed
+
+
+def preview(
+    store: Store, order: Order, job_ids: Sequence[int], *, now_us: int
+) -> Mapping[int, tuple[str, Sequence[str]]]:
+    """Return what an order would make these and other jobs run: the type and the stages of each."""
+    with store.bulk.trial():
+        steps = StepRun(store, order, Actor(by="ann"), lambda: now_us, lambda: STEP).to(job_ids)
+        return store.bulk.stages_left(
+            [job_id for step in steps for job_id in (*step.touched, *step.reopened)]
+        )
 
 
 def cancel(

@@ -269,7 +269,7 @@ def test_a_preview_tells_what_then_runs(site: Site, made: Everything, name: str)
     order = Order(verb=verb, stage=stage)
     before = {job_id: len(site.store.attempts(job_id)) for job_id in made.jobs.values()}
 
-    preview = site.store.bulk.preview(order, [made[name]])
+    preview = job_verbs.preview(site.store, order, [made[name]], now_us=site.now)
     todo = [made[name]]
     while todo:
         step = site.store.bulk.apply(order, todo, ANN, now_us=site.now)
@@ -294,7 +294,7 @@ def test_a_retry_of_a_tree_that_was_cancelled_opens_all_of_it_and_its_preview_kn
     site.cancel(top.job_id, tree=True)
     order = Order(verb=Verb.RETRY)
 
-    preview = site.store.bulk.preview(order, [top.job_id])
+    preview = job_verbs.preview(site.store, order, [top.job_id], now_us=site.now)
     changed = job_verbs.carry_out(site.store, order, top.job_id, by="ann", now_us=site.now)
 
     assert changed.ids == [top.job_id, middle, *leaves]
@@ -317,7 +317,7 @@ def test_a_preview_knows_what_a_finish_left_out(site: Site, verb: Verb, stage: s
     site.drain()
     order, before = Order(verb=verb, stage=stage), len(site.store.attempts(job))
 
-    preview = site.store.bulk.preview(order, [job])
+    preview = job_verbs.preview(site.store, order, [job], now_us=site.now)
     job_verbs.carry_out(site.store, order, job, by="ann", now_us=site.now)
     site.drain()
 
@@ -333,13 +333,16 @@ def test_a_preview_leaves_out_what_would_be_refused(site: Site, made: Everything
         (Verb.RERUN, "completed", "second"),
         (Verb.RETRY, "failed late", "nothing"),
     ):
-        assert site.store.bulk.preview(Order(verb=verb, stage=from_), [made[name], 10**9]) == {}, name
+        assert (
+            job_verbs.preview(site.store, Order(verb=verb, stage=from_), [made[name], 10**9], now_us=site.now)
+            == {}
+        ), name
 
 
 def test_a_preview_changes_nothing(site: Site, made: Everything) -> None:
     before = everything_else(site, set())
 
-    site.store.bulk.preview(Order(verb=Verb.RERUN), made.standing(*SETTLED))
+    job_verbs.preview(site.store, Order(verb=Verb.RERUN), made.standing(*SETTLED), now_us=site.now)
 
     assert everything_else(site, set()) == before
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+import job_verbs
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
@@ -273,7 +274,10 @@ def test_a_needer_below_a_cancelled_job_bars_nobody(site: Site) -> None:
     site.fail(running)
     site.cancel(lease.job_id, tree=True)
     assert site.states([lease.job_id, child, other]) == [State.CANCELLED, State.FAILED, State.CANCELLED]
-    assert set(site.store.bulk.preview(Order(verb=Verb.RETRY), [need])) == {need, sound}
+    assert set(job_verbs.preview(site.store, Order(verb=Verb.RETRY), [need], now_us=site.now)) == {
+        need,
+        sound,
+    }
 
     touched = site.retry(need)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+import job_verbs
 from spinney.model.errors import Refused
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
@@ -432,7 +433,7 @@ def test_a_leaf_that_is_mended_with_a_subjob_of_the_report_makes_one_report_more
 
 def test_a_retry_of_a_batch_leaves_out_what_its_next_report_spawns_anew(site: Site) -> None:
     batch, leaf, mail = _batch_with_mail(site, leaf_fails=True)
-    preview = site.store.bulk.preview(Order(verb=Verb.RETRY), [batch])
+    preview = job_verbs.preview(site.store, Order(verb=Verb.RETRY), [batch], now_us=site.now)
 
     site.retry(batch)
 

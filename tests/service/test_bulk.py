@@ -381,6 +381,25 @@ def test_a_preview_says_how_many_run_each_stage(site: Site, bulk: Bulk) -> None:
     assert site.count() == {"failed": 21}
 
 
+def test_a_preview_counts_all_stages_when_others_write_in_between(
+    site: Site, bulk: Bulk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinney.features.bulk.sql.TRIED_S", 0.0)
+    _, born = site.family("batch", n=3 * STEP)
+    site.drain(failing=set(born))
+
+    for verb, which in ((Verb.RETRY, ALL_FAILED), (Verb.RERUN, Filter(states=(State.FAILED,), type="one"))):
+        plan = bulk.plan(Order(verb=verb), which, exact=True)
+
+        assert plan.jobs == len(born)
+        assert bulk.stages(plan) == bulk.stages(replace(plan, stages=None))
+        assert {(c.type, c.stage): c.jobs for c in bulk.stages(plan)} == {
+            ("one", "work"): len(born),
+            ("batch", "report"): 1,
+        }
+    assert site.count() == {"failed": 1 + len(born)}
+
+
 def test_a_preview_lists_the_stages_of_a_type_in_their_order(site: Site, bulk: Bulk) -> None:
     from_the_start, other = site.submit_one("three"), site.submit_one()
     half_done = site.submit_one("three", priority=1)  # the newest, which the preview comes to first

@@ -4,7 +4,6 @@
 ``step_run``       in which order a run comes to its jobs
 ``and_after``      retry with everything in the tree that finished after the first failure
 ``service``        the plan and the run of a caller, within the limits of that caller
-``retry_preview``  the stages that a retry or rerun would run, without doing it
 ``commands``       plan and run as commands, with their progress
 ``cli``            what all verbs of the command line share: options, question, report and exit code
 ``verb_forms``     orders, chosen jobs and results in forms of pages

@@ -10,13 +10,13 @@ settled before it was planned, and a repetition continues with the rest only if 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nlargest
 
 from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
-from spinney.features.bulk.step_run import STEP, StepRun, pages
+from spinney.features.bulk.step_run import STEP, StepRun
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, DEFAULT_STATES, Order, Verb
@@ -95,54 +95,47 @@ class Bulk(Service):
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
         plan = Plan(order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         if exact:
-            touched = self._tried(plan)
-            jobs, newest = len(touched), nlargest(NEWEST, touched)
+            touched, stages = self._tried(plan)
+            jobs, newest, plan = len(touched), nlargest(NEWEST, touched), replace(plan, stages=stages)
         else:
             jobs += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
         if not exact or jobs > COUNTED:
             newest = self.store.bulk.find(fits, newest=True, limit=NEWEST)
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED, newest=tuple(newest))
 
-    def _tried(self, plan: Plan) -> set[int]:
-        """Return the jobs that a plan would change, found by carrying it out in a transaction that is rolled
-        back; where they are more than ``COUNTED``, not all of them."""
+    def _tried(self, plan: Plan) -> tuple[set[int], Sequence[StageCount]]:
+        """Return the jobs that a plan would change, and the stages that a retry or rerun would run again, found by
+        carrying it out in a transaction that is rolled back; where the jobs are more than ``COUNTED``, not all."""
         touched: set[int] = set()
+        opened: dict[int, None] = {}
+        left: dict[int, tuple[str, Sequence[str]]] = {}
         together = 0
         with self.store.bulk.trial() as let_others:
             for step in self._steps(plan, lambda: STEP, STEP, trial=True):
                 touched.update(step.touched)
+                if plan.order.verb in (Verb.RETRY, Verb.RERUN):
+                    opened.update(dict.fromkeys([*step.touched, *step.reopened]))
                 if len(touched) > COUNTED:
                     break
                 together += max(1, len(step.touched))
                 if together >= STEP:  # fewer than a transaction of the verb has are always tried together
-                    let_others()
+                    left |= self.store.bulk.stages_left(opened)
+                    if let_others():
+                        opened.clear()
                     together = 0
-        return touched
+            left |= self.store.bulk.stages_left(opened)
+        return touched, self._stage_counts(left)
 
-    def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """Return the stages that a retry or rerun would run again, each with the number of jobs, type by type in
-        the order in which they run; nothing for other verbs.
-
-        Only the jobs are considered that ``plan`` has counted, at most ``COUNTED`` of them, and only those of
-        them that the caller may see. Raises Forbidden.
-        """
-        plan = self._within_scope(plan)
-        if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
-            return ()
-        again = replace(plan.order, verb=Verb.RERUN, stage=None)
-        todo = [(plan.order, page) for page in self._pages(plan)]
-        for later in self._after(plan):
-            todo += [(again, page) for page in pages(self.store, again.verb, later, plan.last)]
-        counted: Counter[tuple[str, str]] = Counter()
-        done: set[int] = set()
-        for order, page in todo:
-            new = [job_id for job_id in page if job_id not in done]
-            previewed = self.store.bulk.preview(order, new)
-            in_sight = self._in_sight(previewed)
-            for job_id, (type_, stages) in previewed.items():
-                if job_id not in done and job_id in in_sight:
-                    done.add(job_id)
-                    counted.update((type_, stage) for stage in stages)
+    def _stage_counts(self, left: Mapping[int, tuple[str, Sequence[str]]]) -> Sequence[StageCount]:
+        """Return how many of these jobs, as far as the caller may see them, will run each stage: type by type, in the
+        order in which the stages run. ``left``: the type of each job, and the stages that it will run."""
+        in_sight = self._in_sight(left)
+        counted = Counter(
+            (type_, stage)
+            for job_id, (type_, stages) in left.items()
+            if job_id in in_sight
+            for stage in stages
+        )
         types = list(dict.fromkeys(type_ for type_, _ in counted))
         specs = self.store.types().items()
         place = {(type_, stage.name): i for type_, spec in specs for i, stage in enumerate(spec.stages)}
@@ -151,18 +144,17 @@ class Bulk(Service):
             for type_, stage in sorted(counted, key=lambda of: (types.index(of[0]), place.get(of, 0)))
         ]
 
-    def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
-        """Yield pages of ids of the jobs of a plan whose stages are counted: those that are named and may be
-        changed, or the first ``COUNTED`` that match."""
-        if plan.job_filter is None:
-            yield self._order_scope(plan.order).sift(plan.ids)[0]
-            return
-        left = COUNTED
-        for page in pages(self.store, plan.order.verb, plan.job_filter, plan.last):
-            yield page[:left]
-            left -= len(page)
-            if left <= 0:
-                return
+    def stages(self, plan: Plan) -> Sequence[StageCount]:
+        """Return the stages that a retry or rerun would run again, each with the number of jobs, type by type in
+        the order in which they run; nothing for other verbs.
+
+        An exact plan has them. Another one is tried for it, as for an exact plan. Only jobs that the caller may see
+        are counted. Raises Forbidden.
+        """
+        plan = self._within_scope(plan)
+        if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
+            return ()
+        return self._tried(plan)[1] if plan.stages is None else plan.stages
 
     def _after(self, plan: Plan) -> Iterator[Filter]:
         """Yield, for ``and_after``, a filter for each tree: the jobs that completed after its first failure."""

@@ -6,12 +6,11 @@ run (``spinney.features.bulk.service``); nothing is remembered here between two 
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from spinney.features.bulk.retry_preview import Preview
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import JOB_ID_MAX, Filter
@@ -106,23 +105,25 @@ class SqlBulk:
         return step
 
     @contextmanager
-    def trial(self) -> Iterator[Callable[[], None]]:
+    def trial(self) -> Iterator[Callable[[], bool]]:
         """Undo at the end of the block everything that was done with this store object within it.
 
         Other writers wait meanwhile, so call the function that the block receives between two steps: when
-        others have waited for long, it rolls back what was done until then and lets them in. A deletion that
-        would take long is counted, not done.
+        others have waited for long, it rolls back what was done until then, lets them in, and returns True. A
+        deletion that would take long is counted, not done.
         """
         begun = self._clock()
         with ExitStack() as trying:
             trying.enter_context(self._session.trial())
 
-            def let_others() -> None:
+            def let_others() -> bool:
                 nonlocal begun
-                if self._clock() - begun > TRIED_S:
-                    trying.close()
-                    trying.enter_context(self._session.trial())
-                    begun = self._clock()
+                if self._clock() - begun <= TRIED_S:
+                    return False
+                trying.close()
+                trying.enter_context(self._session.trial())
+                begun = self._clock()
+                return True
 
             yield let_others
 
@@ -151,19 +152,17 @@ class SqlBulk:
                 root_ids.append(last)
         return root_ids
 
-    def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
-        """Return the jobs that a retry or rerun would make continue, each with its type and the stages that
-        it would run.
-
-        These are the requested jobs, those retried in their place, and those above and after them that would
-        wait again.
-        """
+    def stages_left(self, job_ids: Iterable[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
+        """Return the type of each of these jobs that is open, and the stages that it will run. Jobs of unknown types
+        are left out."""
+        left = {}
         with self._session.look() as tx:
-            registry = self._session.registry
-            operation = Operation(tx, registry, 0, "")
-            preview = Preview(tx, registry, order, operation.failed_children)
-            preview.look(job_ids)
-            return preview.jobs
+            types = self._session.registry.types
+            for row in (job_rows.find(tx, job_id) for job_id in job_ids):
+                if row.state not in SETTLED and (spec := types.get(row.type)) is not None:
+                    passed = job_rows.passed_stages(tx, row.id, spec)
+                    left[row.id] = row.type, [s.name for s in spec.stages if s.name not in passed]
+        return left
 
     def first_failure_us(self, root_id: int) -> int | None:
         """Return when the first of a tree's failed jobs settled; None where none has failed. Superseded jobs

@@ -60,6 +60,8 @@ class Plan:
     """There are more than ``jobs``; counting ended there."""
     newest: tuple[int, ...] = ()
     """The newest of the jobs that were counted in ``jobs``, without those of ``and_after`` unless the plan is exact."""
+    stages: Sequence[StageCount] | None = None
+    """The stages that would run again, which an exact plan of a retry or rerun has; None: they were not looked for."""
 
 
 @dataclass(slots=True, kw_only=True)
