@@ -88,6 +88,19 @@ def test_all_nodes_that_could_run_it_are_in_trouble(site: Site) -> None:
     )
 
 
+def test_the_free_slots_of_a_node_in_trouble_start_nothing(site: Site) -> None:
+    oak, elm = (site.node(name, slots=1, types=TYPES) for name in ("oak", "elm"))
+    site.submit_one()
+    job = site.submit_one()
+    site.claim(elm)
+    assert explain(site, job).facts["nodes"] == ["oak"]
+
+    site.store.beat(oak.id, trouble="the folder root /srv is read-only; make it writable", now_us=site.now)
+
+    explanation = explain(site, job)
+    assert (explanation.cause, explanation.facts["nodes"]) == ("slots", ["elm"])
+
+
 def test_the_only_node_that_knows_the_type_is_drained(site: Site) -> None:
     site.node("elm", types=TYPES)
     site.node("oak", types=("another",))

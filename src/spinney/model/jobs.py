@@ -359,6 +359,11 @@ class NodeInfo:
         """Return its state, combined with operators' orders: ``active``, ``drained``, ``draining`` or ``left``."""
         return "drained" if self.drained and self.state == "active" else self.state
 
+    @property
+    def is_degraded(self) -> bool:
+        """Return whether the node has reported a trouble that is not over, so that it may take no jobs."""
+        return self.trouble is not None and not self.trouble.startswith(OVER)
+
     def state_shown(self, now_us: int) -> str:
         """Return its state for people: its status, or ``silent``, ``dead`` or ``degraded``.
 
@@ -373,5 +378,4 @@ class NodeInfo:
             return "silent" if silent_us > self.dead_after_s * 1e6 else self.status
         if silent_us > SILENT_US:
             return "dead" if presumed_dead(self.seen_us, self.lease_s, now_us) else "silent"
-        degraded = self.trouble is not None and not self.trouble.startswith(OVER)
-        return "degraded" if degraded and self.status == "active" else self.status
+        return "degraded" if self.is_degraded and self.status == "active" else self.status

@@ -16,7 +16,6 @@ from spinney.features.explain.sql import obstacles
 from spinney.features.explain.sql.case import Case
 from spinney.features.explain.sql.obstacles import Obstacle
 from spinney.model.errors import BadParameters
-from spinney.model.fleet import OVER
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
@@ -248,13 +247,16 @@ class Claimable(Case):
     def _competing(self) -> Cause:
         """Return the cause for a job that nothing holds but its turn.
 
-        ``slots``: no node that may run it has a free one. ``degraded``: all of them are in trouble, so that they may
-        take no jobs. ``next``: fewer jobs can come first than one node
-        has free slots. ``priority``: at least as many jobs surely come first as there are free slots.
-        ``turn``: it lies in between, so that it cannot be known whether the next claim takes the job.
+        ``degraded``: all nodes that may run it are in trouble, so that they may take no jobs. ``slots``: none of the
+        others has a free one. ``next``: fewer jobs can come first than one node has free slots. ``priority``: at least
+        as many jobs surely come first as there are free slots. ``turn``: it lies in between, so that it cannot be known
+        whether the next claim takes the job.
         """
         present = [n for n in nodes.all_nodes(self.tx) if n.claims and not self._is_silent(n)]
-        takers = [n for n in present if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
+        able = [n for n in present if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
+        takers = [n for n in able if not n.is_degraded]
+        if able and not takers:
+            return self._cause("degraded", nodes=[n.name for n in able], trouble=able[0].trouble)
         free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
         surely, at_most = self._before(present, set(free))
         could_be_sooner = bool(surely and self.row.priority)  # priority 0 is the most urgent
@@ -266,8 +268,6 @@ class Claimable(Case):
                 ahead=surely,
                 could_be_sooner=could_be_sooner,
             )
-        if all(n.trouble is not None and not n.trouble.startswith(OVER) for n in takers):
-            return self._cause("degraded", nodes=list(free), trouble=takers[0].trouble)
         own = self._lane()
         alone = own is None or self._restricted(own)
         if at_most < (1 if alone else max(free.values())):
