@@ -286,7 +286,7 @@ def test_given_as_many_as_a_user_an_address_or_all_may_have_then_others_are_serv
 
     kind.begun("dot", PROXY, "X-Forwarded-For: 2001:db8::1\r\n")
     kind.wait_until_open(5)
-    assert "room for no more" in refused(kind.begun("eve", THERE))
+    assert "is the maximum of this server" in refused(kind.begun("eve", THERE))
 
     first.close()
     kind.wait_until_open(4)

@@ -146,5 +146,5 @@ def add_job(
 def valid_priority(priority: int) -> int:
     """Return the priority. Raises ValueError for an invalid one."""
     if priority not in layout.PRIORITIES:
-        raise ValueError(f"A priority is a number from 0 (first) to 99 (last), not {priority}.")
+        raise ValueError(f"A priority is a number from 0 to 99, of which 0 is the first, and not {priority}.")
     return priority

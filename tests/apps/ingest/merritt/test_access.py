@@ -93,7 +93,7 @@ def test_requests_are_answered_with_packages(
     assert any(name.endswith("/0.txt") for name in names(first))
     assert "not in the inventory" in queue.access.load("small", unknown.id).message
     assert "use one of zip" in queue.access.load("small", odd.id).message
-    assert all("is no whole number" in queue.access.load("small", each.id).message for each in wrong)
+    assert all("is not a whole number" in queue.access.load("small", each.id).message for each in wrong)
     assert queue.access.load("small", foreign.id) == foreign
     assert locks(client) == []
 
