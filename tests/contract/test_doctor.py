@@ -21,7 +21,6 @@ from spinney.features.doctor.sql import rule as rules
 from spinney.features.holds import sql as hold_store
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
-from spinney.model.fleet import CUT_OFF, OVER
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
@@ -1286,7 +1285,6 @@ def test_each_index_that_is_missing_is_made_again_as_it_was(patient: Patient) ->
 
 BELOW = {
     "node-silent",
-    "node-degraded",
     "database-damaged",
     "index-damaged",
     "wal-long",
@@ -1442,23 +1440,6 @@ def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(pat
     assert "spinney doctor --repair --dead elm" in violation.sentence
     assert patient.repair(violation) is False
     assert patient.state(job) is State.RUNNING
-
-
-def test_a_degraded_node_is_told_until_that_is_over_or_it_is_silent(patient: Patient) -> None:
-    elm = patient.node("elm")
-
-    def sentences(trouble: str) -> list[str]:
-        patient.store.beat(elm.id, trouble=trouble, now_us=patient.now)
-        return [violation.sentence for violation in patient.store.doctor.examine(now_us=patient.now)]
-
-    assert sentences("the folder root /srv is read-only") == [
-        "node elm on host is degraded: the folder root /srv is read-only"
-    ]
-    assert sentences(f"{OVER} 10:00:00 to 10:00:05 UTC") == []
-    assert sentences(f"{CUT_OFF} since 10:00:00 UTC: db does not answer") == [], "it ends soon, or that does"
-    sentences("the folder root /srv is read-only")
-    patient.clock.forward(61)
-    assert [v.rule for v in patient.store.doctor.examine(now_us=patient.now)] == ["node-silent"]
 
 
 def test_a_node_is_told_to_be_silent_when_its_own_lease_is_over(patient: Patient) -> None:

@@ -26,9 +26,6 @@ lease is over or not."""
 DEAD_SLACK_US = 45_000_000
 """A node that has been silent for so long beyond its lease period is shown as dead: this gives the other nodes time to
 notice, and allows for clocks that differ. With the usual lease of 15 s that is a minute."""
-CUT_OFF = "is cut off"
-"""A trouble that begins with this is that the database does not answer. It lasts no longer than a lease period, after
-which the node ends."""
 OVER = "was cut off"
 """A trouble that begins with this is over, and is shown for a while because nobody may have seen it."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
-from spinney.model.fleet import CUT_OFF, OVER
+from spinney.model.fleet import OVER
 from spinney.node.retry_delays import MOST_S
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class NodeHealth:
         if lasting:
             return "; ".join(lasting.values())
         if self._degraded:
-            return f"{CUT_OFF} since {_clock(self._since_wall)} UTC: {self._why}"
+            return f"is cut off since {_clock(self._since_wall)} UTC: {self._why}"
         return past[0] if past is not None and self._monotonic() < past[1] else None
 
 

@@ -12,7 +12,7 @@ from spinney.features.doctor.sql.rule import (
     Walk,
     Whole,
 )
-from spinney.model.fleet import CUT_OFF, DEAD_SLACK_US, LEASE_MAX_S, OVER, presumed_dead
+from spinney.model.fleet import DEAD_SLACK_US, LEASE_MAX_S, presumed_dead
 from spinney.store.sql.recover import leadership
 from spinney.store.sql.registry import nodes
 
@@ -127,18 +127,6 @@ RULES: tuple[Rule, ...] = (
         "is {lease_s}), with {leases} of its jobs leased; it is probably dead, and any other node that runs takes its "
         "jobs back. If there is none, start this one again, or, if you know that it is dead: spinney doctor --repair "
         "--dead {name}",
-    ),
-    Paged(
-        name="node-degraded",
-        about="A node that works has no trouble that lasts.",
-        walk=Walk("nodes", ("id",), subject="node {name}"),
-        join=Join("left join external_workers p on p.node_id = page.id"),
-        # What a silent node has reported may have changed since.
-        where=f"page.state <> 'left' and page.seen_us >= ? - {_LEASE_S} * 1000000 and page.trouble is not null "
-        f"and page.trouble not like '{CUT_OFF}%' and page.trouble not like '{OVER}%'",
-        binds=lambda check: (check.now_us - DEAD_SLACK_US,),
-        columns=("page.name", "page.host", "page.trouble"),
-        sentence="node {name} on {host} is degraded: {trouble}",
     ),
     Whole(
         name="leader-silent",
