@@ -108,6 +108,49 @@ def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(
     expect(page).to_have_url(re.compile("/sign-in"))
 
 
+def test_given_a_session_that_ends_while_a_form_is_filled_in_then_it_is_filled_in_after_signing_in(
+    new_page: NewPage, house: Site
+) -> None:
+    with opened(house) as control:
+        control.do(AddUser(name="wanda", rights=Rights(role=Role.OPERATOR), password=PASSWORD))
+    page = new_page(loud=True)
+    sign_in(page, house, "wanda")
+
+    # A form that is sent
+    page.goto(f"{house.url}/webhooks")
+    page.get_by_label("Name (required)").fill("archive")
+    page.get_by_label("URL (required)").fill("https://archive.example.org/hook")
+    page.get_by_label("cancelled").check()
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.locator("#flash")).to_contain_text("nothing was done")
+    _sign_in_again(page)
+    expect(page.locator("#flash")).to_contain_text("What you had entered is in the form again")
+    expect(page.get_by_label("URL (required)")).to_have_value("https://archive.example.org/hook")
+    expect(page.get_by_label("cancelled")).to_be_checked()
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.locator("#secret")).to_be_visible()
+
+    # A form that is not sent yet: the page asks by itself, and learns where to sign in
+    page.goto(f"{house.url}/holds")
+    page.get_by_label("On", exact=True).select_option("submitter")
+    page.locator("#lay-reason").fill("the disk is full")
+    page.context.clear_cookies()
+    page.evaluate("htmx.trigger(document.body, 'spinney:holds')")
+    _sign_in_again(page)
+    expect(page.locator("#lay-reason")).to_have_value("the disk is full")
+    expect(page.get_by_label("On", exact=True)).to_have_value("submitter")
+    page.reload()
+    expect(page.locator("#lay-reason")).to_have_value("")
+
+
+def _sign_in_again(page: Page) -> None:
+    expect(page).to_have_url(re.compile("/sign-in"))
+    page.get_by_label("Name").fill("wanda")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
 class Doorkeeper(ByCookie):
     """Lets people in while ``door`` is open."""
 

@@ -170,7 +170,7 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
     elif prop.get("type") == "object" and prop.get("properties"):
-        base += f" with {_some(list(prop['properties']))}"
+        base += f" ({_some(list(prop['properties']))})"
     base += _length(prop)
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
         base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"

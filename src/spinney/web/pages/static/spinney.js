@@ -257,6 +257,52 @@
   body.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
     if (elt.matches("form[data-sent]") && !xhr.getResponseHeader("HX-Redirect")) release(elt);
   });
+  // Whoever was signed out while filling in a form finds it filled in after signing in; secrets and files are not kept.
+  const ENTERED = "spinney:entered";
+  const FIELD = ":is(input:not([type=hidden], [type=password], [type=file]), select, textarea)[name]";
+  const isBox = (field) => field.type === "checkbox" || field.type === "radio";
+  let entered = null; // the form in which something was entered last
+
+  // Forms of a page differ in their addresses, verbs and fields.
+  const nameOf = (form) => [form.getAttribute("action"), form.querySelector("[type=hidden][name=verb]")?.value,
+    ...all(FIELD, form).map((field) => field.name)].join(" ");
+
+  function keepEntered() {
+    if (!entered?.isConnected) return;
+    const values = all(FIELD, entered).map((field) => (isBox(field) ? field.checked : field.value));
+    try {
+      sessionStorage.setItem(ENTERED, JSON.stringify({ page: location.pathname, form: nameOf(entered), values }));
+    } catch { /* a private window, or too much */ }
+  }
+
+  function fillIn() {
+    let kept = null;
+    try {
+      kept = JSON.parse(sessionStorage.getItem(ENTERED));
+      sessionStorage.removeItem(ENTERED);
+    } catch { /* a private window */ }
+    // A page that is loaded again has the referrer of the first time.
+    const [{ type }] = performance.getEntriesByType("navigation");
+    const signedIn = type === "navigate" && document.referrer.startsWith(`${location.origin}/sign-in`);
+    if (!signedIn || kept?.page !== location.pathname) return;
+    const form = all("form[method=post]").find((form) => nameOf(form) === kept.form);
+    if (!form) return;
+    for (const [index, field] of all(FIELD, form).entries()) {
+      if (isBox(field)) field.checked = kept.values[index];
+      else field.value = kept.values[index];
+    }
+    for (let fold = form.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    entered = form;
+    showFlash("What you had entered is in the form again; it was not sent", "done");
+  }
+
+  if (document.querySelector("header.side")) { // not where people sign in
+    fillIn();
+    document.addEventListener("input", ({ target: { form } }) => {
+      if (form?.getAttribute("method") === "post") entered = form;
+    });
+    addEventListener("pagehide", keepEntered);
+  }
   // Fields of a filter that are empty have no place in the address.
   document.addEventListener("formdata", (event) => {
     if (event.target.getAttribute("method") !== "get") return;
