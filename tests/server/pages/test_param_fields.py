@@ -71,7 +71,7 @@ def test_given_a_field_that_is_an_object_then_its_names_are_said() -> None:
 
     (field,) = fields(schema)
 
-    assert field.expects == "an object with left, right or null"
+    assert field.expects == "an object (left, right) or null"
 
 
 def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_empty_is_left_out() -> None:
