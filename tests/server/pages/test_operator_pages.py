@@ -11,6 +11,7 @@ from spinney.features.audit.details import in_words
 from spinney.features.holds.commands import LayHold
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.web.pages.text_formats import moment
 
@@ -338,6 +339,19 @@ def test_given_an_operator_of_some_locks_when_he_names_another_then_he_is_refuse
 
     assert "/locks/free" not in get(world.client("some"), "/locks")
     assert refused(world.client("some"), "/locks/free", name="receiver:SG-1", reason="mine") == 403
+
+
+def test_given_a_stage_that_one_of_its_jobs_put_to_sleep_then_the_page_of_the_queue_says_why_nothing_runs(
+    world: World,
+) -> None:
+    node = world.site.node("a", types=("one",))
+    world.site.submit("one", n=3)
+    (lease,) = world.site.claim(node, slots=1)
+    world.site.record(lease, Outcome.DEFER, lane=True, delay_s=600.0)
+
+    text = get(world.client("viewer"), "/queues/default")
+
+    assert re.search(r"was put to sleep by one of its jobs, until [\d-]+ [\d:]+ UTC; its jobs wait", text)
 
 
 # --- the audit --------------------------------------------------------------------------------

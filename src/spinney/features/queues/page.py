@@ -6,8 +6,8 @@ other's changes. Figures and charts are those of the overview (``spinney.feature
 pages agree.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.commands.control import Control
+from spinney.features.explain.service import Explainer
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue, may_set
 from spinney.features.stats.page import queue_charts
-from spinney.model.errors import UsageError
+from spinney.model.errors import NoSuchJob, UsageError
+from spinney.model.jobs import Filter
 from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import State
 from spinney.model.values import limits
 from spinney.model.values.hints import first_of
 from spinney.model.values.limits import Limit, as_text
@@ -38,6 +41,7 @@ from spinney.web.pages.forms import (
     run_and_redirect,
 )
 from spinney.web.pages.page_responses import redirect, segment
+from spinney.web.pages.text_formats import capital, moment
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -109,7 +113,9 @@ async def create(request: Request, context: Authenticated, form: Form) -> Respon
 async def queue(request: Request, context: Authenticated, name: str) -> Response:
     """Show the settings of a queue, its nodes and its jobs, and the 20 shares that occupy most slots."""
     info = await context.run(lambda control: control.do(ShowQueue(name=name)))
+    asleep = await context.run(lambda control: _asleep(control, name))
     listed = await _read(request, context)
+    row = _row(info, listed, _samples(request, context))
     shares: Sequence[ShareStats] = [
         share for share in listed.stats.shares if share.queue == name and share.share
     ]
@@ -118,7 +124,7 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
         context,
         "queue",
         topics=_TOPICS,
-        line=_row(info, listed, _samples(request, context)),
+        line=replace(row, notes=[*row.notes, *asleep]),
         queue_list=listed,
         shares=shares[:20],
         may=may_set(context.principal.rights, name),
@@ -208,6 +214,20 @@ def _row(info: QueueInfo, listed: QueueList, samples: Sequence[Sample]) -> Queue
         depth=depth,
         throughput=throughput,
     )
+
+
+def _asleep(control: Control, queue: str) -> Iterable[str]:
+    """Return a sentence where the first pending job of a queue waits because its stage sleeps for all jobs. Neither
+    holds nor settings show why nothing runs then."""
+    first = control.queries.jobs(Filter(queue=queue, states=(State.PENDING,)), limit=1)
+    try:
+        explanation = control.part(Explainer).explain(first[0].id) if first else None
+    except NoSuchJob:  # it has been deleted meanwhile
+        return ()
+    if explanation is None or explanation.cause != "lane asleep":
+        return ()
+    until = f", until {moment(explanation.start_us)}" if explanation.start_us else ""
+    return (f"{capital(explanation.sentence)}{until}; its jobs wait, the first of them {first[0].id}",)
 
 
 def _hold_notes(queue: str, holds: Sequence[Hold]) -> Iterator[str]:
