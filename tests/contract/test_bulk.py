@@ -1,6 +1,7 @@
 """Bulk verbs, a step at a time: who is touched, who is refused and why, and that nothing is half-done."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -301,6 +302,74 @@ def test_a_retry_of_a_tree_that_was_cancelled_opens_all_of_it_and_its_preview_kn
     ran = site.drain()
     assert ran == [(job, "work") for job in leaves] + [(middle, "merge"), (top.job_id, "merge")]
     assert sorted((job, stage) for job, (_, stages) in preview.items() for stage in stages) == sorted(ran)
+
+
+def _a_batch_without_a_report(site: Site) -> tuple[int, list[int]]:
+    """One that was cancelled with a child of it, when another child had failed."""
+    site.knows(kind("short", "expand", children="settled"))
+    top, (failing, _) = site.family("short", n=2)
+    site.fail(site.run(failing))
+    site.cancel(top, tree=True)
+    return top, [failing]
+
+
+def _a_parent_that_failed_by_itself(site: Site) -> tuple[int, list[int]]:
+    """One of which a child failed only later, when it ran once more."""
+    top, (child, _) = site.family(n=2)
+    site.drain(failing={top})
+    site.rerun(child)
+    site.drain(failing={child})
+    return top, [child]
+
+
+@pytest.mark.parametrize(
+    "made_of",
+    [_a_batch_without_a_report, _a_parent_that_failed_by_itself],
+)
+def test_children_that_keep_a_retried_job_from_going_on_are_retried_and_its_preview_knows(
+    site: Site, made_of: Callable[[Site], tuple[int, list[int]]]
+) -> None:
+    site.knows(*TYPES)
+    top, children = made_of(site)
+    order = Order(verb=Verb.RETRY)
+
+    preview = job_verbs.preview(site.store, order, [top], now_us=site.now)
+    changed = job_verbs.carry_out(site.store, order, top, by="ann", now_us=site.now)
+
+    assert changed.ids == [top, *children]
+    before = len(site.store.attempts(top))
+    site.drain()
+    assert site.state(top) is State.COMPLETED
+    assert preview.keys() == {top, *children}
+    assert list(preview[top][1]) == site.stages_run(top)[before:]
+
+
+def test_children_of_the_stage_that_runs_again_are_left_and_its_preview_knows(site: Site) -> None:
+    # Given a job that was cancelled in the stage that had spawned a child by its key
+    site.knows(*TYPES)
+    lease = site.run(top := site.submit_one("parent"))
+    (child,) = site.spawn(lease, keys=("a",))
+    site.cancel(top, tree=True)
+    site.record(lease, Outcome.CANCELLED)
+    site.sweep()
+    order = Order(verb=Verb.RETRY)
+
+    assert job_verbs.preview(site.store, order, [top], now_us=site.now).keys() == {top}
+    assert job_verbs.carry_out(site.store, order, top, by="ann", now_us=site.now).ids == [top]
+    assert site.states([top, child]) == [State.PENDING, State.CANCELLED]
+
+
+def test_a_retry_of_a_batch_leaves_failed_children_of_it_that_do_not_keep_it(site: Site) -> None:
+    site.knows(*TYPES)
+    top, (failing, again) = site.family("batch", n=2)
+    site.fail(site.run(failing))
+    site.drain(failing={top})
+    site.rerun(again)
+    assert (site.state(top), site.state(again)) == (State.FAILED, State.PENDING)
+
+    step = apply(site, Verb.RETRY, top)
+
+    assert (step.touched, step.instead, site.state(top)) == ([top], [], State.WAITING)
 
 
 @pytest.mark.parametrize(

@@ -416,6 +416,26 @@ def test_a_preview_lists_the_stages_of_a_type_in_their_order(site: Site, bulk: B
     ]
 
 
+def test_a_preview_counts_what_a_retry_opens_when_the_job_above_is_open(site: Site, bulk: Bulk) -> None:
+    top, (middle,) = site.family("batch", n=1, child="batch")
+    lease = site.run(middle)
+    born = site.spawn(lease, n=2)
+    site.pass_(lease)
+    site.cancel(top, tree=True)
+    which = Filter(states=(State.CANCELLED,), root_id=top)
+
+    for plan in (
+        bulk.plan(Order(verb=Verb.RETRY), which),
+        bulk.plan(Order(verb=Verb.RETRY), ids=[*born, middle, top]),
+    ):
+        assert {(c.type, c.stage): c.jobs for c in bulk.stages(plan)} == {
+            ("one", "work"): 2,
+            ("batch", "report"): 2,
+        }
+        assert plan.jobs == 4
+    assert bulk.run(plan).touched == 4
+
+
 def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -> None:
     """A child that does not fit is retried in its parent's place only where none is that does."""
     batch, born = site.family("batch", n=1, collection="alpha")

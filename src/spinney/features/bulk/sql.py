@@ -307,8 +307,8 @@ class _Working:
 
     def _retry(self, operation: Operation, job_id: int) -> None:
         """Retry a job. One that failed because of its children is only moved into the queue of the order, if
-        that names one, and its children are to be retried instead. So are those of one that was cancelled with them,
-        after it: below a cancelled job none is opened."""
+        that names one, and its children are to be retried instead. Other jobs are opened first; then their children
+        are retried where these are in the way: below a cancelled job none is opened."""
         if self.order.stage is None and operation.failed_children(job_id, limit=1):
             if self.order.queue is not None:
                 operation.into(job_id, self.order.queue)
@@ -318,7 +318,7 @@ class _Working:
         self._into_queue(operation, job_id)
         operation.retry(job_id, self.order.stage)
         operation.cascade.drain()
-        if self.order.stage is None and operation.failed_children(job_id, limit=1):
+        if self.order.stage is None and operation.children_in_the_way(job_id):
             self._instead.append(job_id)
         else:
             self._require_open(operation, job_id)

@@ -129,7 +129,7 @@ class StepRun:
         if self._order.verb is Verb.RETRY and self._opened:
             refused = set(self._refused)
             yield from self._apply(sorted(refused.difference(named)), self._mendable, self._at_once)
-            yield from self._apply([job_id for job_id in named if job_id in refused], None, self._at_once)
+            yield from self._apply(sorted(refused.intersection(named)), None, self._at_once)
 
     def _remember(self, step: BulkStep) -> None:
         """Note which jobs a step has opened, and which are still refused."""

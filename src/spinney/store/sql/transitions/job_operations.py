@@ -190,6 +190,15 @@ class Operation:
             (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
         )
 
+    def children_in_the_way(self, job_id: int) -> bool:
+        """Return whether a job that was opened cannot go on without its failed children: it has failed again because of
+        them, or will."""
+        row = job_rows.find(self.tx, job_id)
+        stopped = row.state in REOPENABLE or (
+            placement.is_strict(self.registry, row) and placement.older_bad(self.tx, row) is not None
+        )
+        return stopped and bool(self.failed_children(job_id, limit=1))
+
     def _open(self, row: Row) -> None:
         """Open a settled job again, with its ancestors and its dependants.
 
