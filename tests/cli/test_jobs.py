@@ -343,7 +343,7 @@ def test_a_settled_job_is_assigned_to_another_collection(shell: Shell) -> None:
     shell.ok("cancel", "1")
     assert "cannot name a collection" in shell.refused(2, "relabel", "1", "common terns")
 
-    assert "Job 1 and the jobs below it belong to terns" in shell.ok("relabel", "1", "terns")
+    assert "job 1 and the jobs below it belong to terns" in shell.ok("relabel", "1", "terns")
 
     assert [job["id"] for job in shell.listed("list", "--collection", "terns", "--state", "cancelled")] == [1]
     shell.ok("relabel", "1")

@@ -28,6 +28,8 @@ from .shell import Shell
         (["lst"], "No such command 'lst' (did you mean 'list'?); '"),
         (["show"], "Missing argument"),
         (["show", "one"], "Invalid value for 'JOB': 'one' should be a whole number; '"),
+        (["list", "--csv", "--json"], "--csv and --json exclude each other; leave one out"),
+        (["list", "--csv", "--count"], "--csv and --count exclude each other; leave one out"),
         (["show", "0"], "Invalid value for 'JOB': '0' should be greater than or equal to 1; '"),
         (["priority", "1", "high"], "'high' should be a whole number; '"),
         *[

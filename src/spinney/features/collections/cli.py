@@ -21,4 +21,4 @@ app = typer.Typer()
 )
 def relabelled_text(tree: Relabelled) -> str:
     """Assign a settled job, with all jobs below it, to another collection."""
-    return f"Job {tree.job} and the jobs below it belong to {tree.collection or 'no collection'}"
+    return f"job {tree.job} and the jobs below it belong to {tree.collection or 'no collection'}"

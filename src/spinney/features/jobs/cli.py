@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from spinney.features.explain.obstacle_messages import obstacle_messages
+from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.model.values.products import products_of, summaries_of, without_entries
@@ -66,6 +67,8 @@ def list_jobs(
     from spinney.commands.job_details import JobDetails, plain_job
     from spinney.commands.job_queries import CountJobs, ListJobs
 
+    if csv and (json or count):
+        raise UsageError(f"--csv and {'--json' if json else '--count'} exclude each other; leave one out")
     fields = filter_options.filter_fields()
     with open_commands(store) as performer:
         if count:
