@@ -293,6 +293,20 @@ def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
     assert site.count() == {"cancelled": 451}
 
 
+def test_the_audit_has_the_cancel_of_a_tree_whose_top_has_settled(site: Site, bulk: Bulk) -> None:
+    # Given a tree whose top has failed by itself, and whose last job runs again
+    parent, born = site.family("batch", n=150)
+    site.drain(failing={parent})
+    site.rerun(born[-1])
+    assert site.state(parent) is State.FAILED
+
+    report = run(bulk, Verb.CANCEL, parent, tree=True)
+
+    assert site.state(born[-1]) is State.CANCELLED
+    last = site.store.audit.entries(newest=True, limit=1)[0][0]
+    assert (last.verb, report.refused) == ("cancel", {})
+
+
 def test_what_is_deleted_loses_its_folder(site: Site, bulk: Bulk) -> None:
     parent, born = site.family("batch", n=120)
     site.drain()

@@ -348,13 +348,15 @@ class _Working:
         top = operation.cancel(
             job_id, tree=self.order.tree, reason=self.order.reason, patient=self.job_filter is not None
         )
+        left = True
         if self.order.tree and operation.cancel_below(top, "", self._room) is None:
             operation.cancel_top(top.id)
-            if not operation.left_open:
+            left = operation.left_open
+            if not left:
                 operation.forget_cancel_request(top.id)
         # Otherwise maintenance continues: the cancel request stays until nothing below is open.
         self._room -= len(operation.ids)
-        if top.state not in SETTLED:  # it has its request, and ends with the last one below it
+        if left or top.state not in SETTLED:  # it has its request, or ends with the last one below it
             operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
 
     def _hold(self, operation: Operation, job_id: int) -> None:
