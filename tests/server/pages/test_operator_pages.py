@@ -410,6 +410,13 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
             "queue slow, limit 6, not on nodes oak, only on nodes as declared",
         ),
         (
+            {"queue": "slow", "barred": "none", "pinned": "none"},
+            "queue slow, barred from no node, pinned to no node",
+        ),
+        ({"jobs": [11]}, "job 11"),
+        ({"user": "ann", "password": True}, "user ann, with a password"),
+        ({"user": "ann", "password": False}, "user ann, without a password"),
+        (
             {"hold": 7, "name": "thumbnail", "scope": "type", "until_us": 1_796_227_396_985_138},
             "hold 7 on type thumbnail, until 2026-12-02 16:03:16 UTC",
         ),

@@ -1,6 +1,6 @@
 """The details of a call, which the audit stores as JSON, in words: what the verb was applied to, and its arguments."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from spinney.model.values.durations import shown
@@ -47,8 +47,15 @@ _LABELS = {
     "within": "only",
 }
 """The words for names that do not explain themselves; other names are shown with blanks for underscores."""
-_UNSET = {"keep_s": "kept for ever", "slots": "slots as each node is started with"}
-"""What a null value means where it is an argument; it is left out of other details."""
+_WHOLE: Mapping[tuple[str, Any], str] = {
+    ("keep_s", None): "kept for ever",
+    ("slots", None): "slots as each node is started with",
+    ("barred", "none"): "barred from no node",
+    ("pinned", "none"): "pinned to no node",
+    ("password", True): "with a password",
+    ("password", False): "without a password",
+}
+"""The words for names with a certain value. Other null values and flags that are not set are left out."""
 
 
 def in_words(what: Mapping[str, Any], moment: Callable[[int], str]) -> str:
@@ -85,8 +92,8 @@ def _parts(what: Mapping[str, Any], moment: Callable[[int], str]) -> list[str]:
 
 def _detail(name: str, value: Any, moment: Callable[[int], str]) -> str:
     """Return one of the details with its name; empty for an empty value and a flag that is not set."""
-    if value is None and name in _UNSET:
-        return _UNSET[name]
+    if isinstance(value, Hashable) and (name, value) in _WHOLE:
+        return _WHOLE[name, value]
     words = _value(value, moment)
     if not words or value is False:
         return ""
@@ -98,6 +105,8 @@ def _detail(name: str, value: Any, moment: Callable[[int], str]) -> str:
         words = " to ".join(map(str, value))
     elif name in ("params", "which"):
         words = f"({words})"
+    if name == "jobs" and isinstance(value, list) and len(value) == 1:
+        name = "job"
     label = _LABELS.get(name, name.replace("_", " "))
     return label if value is True else f"{label} {words}"
 
