@@ -455,6 +455,18 @@ def test_stored_parameters_of_plain_types_are_those_of_the_stage_as_it_is_now(ap
         assert caught.value.retryable is False
 
 
+def test_a_fault_of_stored_parameters_is_said_once_and_not_for_each_item_of_a_list(app: Spinney) -> None:
+    @app.job
+    def work(size: int | list[int] = 0, sizes: list[int] | None = None) -> None: ...
+
+    run = work.runner("work")
+    with pytest.raises(Fail, match="^[^;]*'size' must be a whole number or a list, each a whole number$"):
+        run('{"size":"big"}', handle())
+    with pytest.raises(Fail) as caught:
+        run('{"sizes":["big"' + 49 * ',"big"' + "]}", handle())
+    assert str(caught.value).count("parameter 'sizes'") == 5
+
+
 def test_the_runner_of_an_async_function_is_a_coroutine_function(app: Spinney) -> None:
     @app.job
     async def work(n: int, job: Job) -> int:

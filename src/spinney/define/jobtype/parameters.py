@@ -29,7 +29,7 @@ from spinney.define.params.validation_errors import (
     Problem,
     ProblemKind,
     check_locks,
-    sentence,
+    sentences,
     validation_error,
 )
 from spinney.define.params.values import NOT_FINITE, not_finite, revealed
@@ -286,7 +286,8 @@ def reader(where: str, signature: Signature) -> Reader:
             schema, row = schema_of(), orjson.loads(text)
             errors = error.errors(include_url=False, include_context=False)
             # Without the values, which would make a cause of failures of each.
-            faults = "; ".join(sentence(schema, _problem(e, e["loc"], row), quotes=False) for e in errors)
+            problems = (_problem(fault, fault["loc"], row) for fault in errors)
+            faults = sentences(schema, problems, quotes=False)
             cause = None if has_secrets(schema) else error  # which quotes the values
             raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
         return converted_params

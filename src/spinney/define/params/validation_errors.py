@@ -5,6 +5,7 @@ schema that nodes registered (``params.schema``)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import Any, NamedTuple
 
 from spinney.define.params.redaction import MIN_SECRET_LENGTH, holds_secret
@@ -49,9 +50,8 @@ def validation_error(
     type_name: str, schema: Mapping[str, Any], problems: Iterable[Problem], where: str = ""
 ) -> BadParameters:
     """Return the error that names every problem and what is expected instead."""
-    shown = list(dict.fromkeys(sentence(schema, p) for p in problems))[:_SHOWN]
     return BadParameters(
-        f"job type {type_name!r}{where}: {'; '.join(shown)}. "
+        f"job type {type_name!r}{where}: {sentences(schema, problems)}. "
         f"It takes {_signature(schema)}. Nothing was submitted; correct this and submit again"
     )
 
@@ -81,6 +81,12 @@ def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, A
                 f"job type {type_name!r}: parameter {named} names the lock {template!r}, but {error}. "
                 f"Nothing was submitted; correct this and submit again"
             ) from error
+
+
+def sentences(schema: Mapping[str, Any], problems: Iterable[Problem], *, quotes: bool = True) -> str:
+    """Return what is wrong in each place, once, for the first ``_SHOWN`` of them. ``quotes``: see ``sentence``."""
+    each = dict.fromkeys(sentence(schema, problem, quotes=quotes) for problem in problems)
+    return "; ".join(islice(each, _SHOWN))
 
 
 def sentence(schema: Mapping[str, Any], problem: Problem, *, quotes: bool = True) -> str:
