@@ -460,7 +460,7 @@ def test_a_fault_of_stored_parameters_is_said_once_and_not_for_each_item_of_a_li
     def work(size: int | list[int] = 0, sizes: list[int] | None = None) -> None: ...
 
     run = work.runner("work")
-    with pytest.raises(Fail, match="^[^;]*'size' must be a whole number or a list, each a whole number$"):
+    with pytest.raises(Fail, match=r"^[^;]*'size' must be a whole number or a list, each a whole number$"):
         run('{"size":"big"}', handle())
     with pytest.raises(Fail) as caught:
         run('{"sizes":["big"' + 49 * ',"big"' + "]}", handle())
