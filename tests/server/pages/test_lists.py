@@ -100,6 +100,19 @@ def test_given_many_newer_jobs_that_have_not_begun_when_sorted_by_what_they_took
     assert listed(get(client, "/jobs?sort=-took&state=pending")) == newer[:1:-1]
 
 
+def test_given_many_newer_jobs_cancelled_before_they_began_when_sorted_then_one_that_took_time_is_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "SORTED_MAX", 3)
+    ended = world.submit("one")
+    world.site.fail(world.site.run(ended))
+    newer = world.site.submit("one", n=5)
+    for job_id in newer:
+        world.site.cancel(job_id)
+
+    assert listed(get(world.client("viewer"), "/jobs?sort=-took")) == [ended, *newer[:2:-1]]
+
+
 def test_given_a_filter_without_index_when_sorted_then_only_the_newest_jobs_are_examined(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

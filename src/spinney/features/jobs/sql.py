@@ -36,8 +36,12 @@ SORT_KEYS: Mapping[str, str] = {
 """The columns by which a list can be sorted, beside that of the job's number, as SQL. For a running job, ``took`` is
 the time until now, which is the value of the placeholder."""
 _ENDED = tuple(state for state in State if state in SETTLED and state is not State.DELETED)
-_VALUED: Mapping[str, Sequence[State]] = {"took": (*_ENDED, *LEASED), "ended": _ENDED}
-"""The states of jobs that have a value, of keys that others lack. Deleted jobs are listed only where asked for."""
+_VALUED: Mapping[str, Sequence[Sequence[State]]] = {
+    "took": ((*(state for state in _ENDED if state is not State.CANCELLED), *LEASED), (State.CANCELLED,)),
+    "ended": (_ENDED,),
+}
+"""The states of jobs that have a value, of keys that others lack, in the order in which they are read: most cancelled
+jobs may never have begun. Deleted jobs are listed only where asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +54,13 @@ class SortedIds:
     """Whether more jobs may match, of which only the newest were sorted. The page says so."""
 
 
-def _valued(job_filter: Filter, key: str) -> tuple[State, ...]:
-    """Return the states of matching jobs that have a value of this key; none where all jobs have one."""
-    return tuple(s for s in _VALUED.get(key, ()) if job_filter.states is None or s in job_filter.states)
+def _valued(job_filter: Filter, key: str) -> list[tuple[State, ...]]:
+    """Return the states of matching jobs that have a value of this key, in the order in which they are read; none where
+    all jobs have one."""
+    return [
+        tuple(state for state in states if job_filter.states is None or state in job_filter.states)
+        for states in _VALUED.get(key, ())
+    ]
 
 
 class SqlJobLists(SqlPart):
@@ -82,7 +90,8 @@ class SqlJobLists(SqlPart):
             until = 0 if is_indexed else examined
             newest: list[int] = []
             # Those with a value come first: however many newer jobs have none, not all of them are read.
-            for states, least in ((_valued(job_filter, key), examined), (job_filter.states, until)):
+            reads = [*((states, examined) for states in _valued(job_filter, key)), (job_filter.states, until)]
+            for states, least in reads:
                 if states != () and len(newest) <= SORTED_MAX:
                     more = filter_queries.ids(
                         tx.all,
