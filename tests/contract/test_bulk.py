@@ -14,6 +14,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.queues import QueueSpec
+from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import SETTLED, State
 from spinney.store.parts import Store
 
@@ -298,7 +299,7 @@ def test_a_retry_of_a_tree_that_was_cancelled_opens_all_of_it_and_its_preview_kn
     preview = job_verbs.preview(site.store, order, [top.job_id], now_us=site.now)
     changed = job_verbs.carry_out(site.store, order, top.job_id, by="ann", now_us=site.now)
 
-    assert changed.ids == [top.job_id, middle, *leaves]
+    assert (changed.ids, changed.reopened) == (leaves, [middle, top.job_id])
     ran = site.drain()
     assert ran == [(job, "work") for job in leaves] + [(middle, "merge"), (top.job_id, "merge")]
     assert sorted((job, stage) for job, (_, stages) in preview.items() for stage in stages) == sorted(ran)
@@ -336,12 +337,30 @@ def test_children_that_keep_a_retried_job_from_going_on_are_retried_and_its_prev
     preview = job_verbs.preview(site.store, order, [top], now_us=site.now)
     changed = job_verbs.carry_out(site.store, order, top, by="ann", now_us=site.now)
 
-    assert changed.ids == [top, *children]
+    assert (changed.ids, changed.reopened) == (children, [top])
     before = len(site.store.attempts(top))
     site.drain()
     assert site.state(top) is State.COMPLETED
     assert preview.keys() == {top, *children}
     assert list(preview[top][1]) == site.stages_run(top)[before:]
+
+
+def test_nobody_is_told_that_a_tree_failed_whose_cancelled_jobs_are_retried(site: Site) -> None:
+    site.knows(*TYPES)
+    site.store.webhooks.add(Webhook(name="all", url="https://example.org/"), "s", ANN, now_us=site.now)
+    top, (middle,) = site.family(n=1, child="parent")
+    (needy,) = site.submit(needs=(top,))
+    lease = site.run(middle)
+    leaves = site.spawn(lease, n=2)
+    site.pass_(lease)
+    site.cancel(top, tree=True)
+    before = len(site.store.webhooks.deliveries("all"))
+
+    site.retry(top)
+
+    assert len(site.store.webhooks.deliveries("all")) == before
+    site.drain()
+    assert site.states([top, middle, *leaves, needy]) == [State.COMPLETED] * 5
 
 
 def test_children_of_the_stage_that_runs_again_are_left_and_its_preview_knows(site: Site) -> None:

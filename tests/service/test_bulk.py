@@ -430,6 +430,45 @@ def test_a_preview_lists_the_stages_of_a_type_in_their_order(site: Site, bulk: B
     ]
 
 
+def test_a_canary_of_a_cancelled_tree_is_the_jobs_that_run(site: Site) -> None:
+    top, born = site.family(n=3)
+    site.cancel(top, tree=True)
+    bulk = service(site, sleep=lambda s: site.drain() and None)
+
+    report = run(bulk, Verb.RETRY, top, canary=Canary(first=1, stop_at=0.5))
+
+    assert (report.touched, report.stopped) == (3, None)
+    site.drain()
+    assert site.states([top, *born]) == [State.COMPLETED] * 4
+
+
+@pytest.mark.parametrize("by_filter", [True, False])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_retry_of_a_cancelled_tree_that_was_interrupted_is_finished_by_the_same_request(
+    site: Site, bulk: Bulk, steps: int, by_filter: bool
+) -> None:
+    top, _ = site.family(n=60, child="parent")
+    for lease in site.claim(slots=60):
+        site.spawn(lease, n=1)
+        site.pass_(lease)
+    site.cancel(top, tree=True)
+    picked = (
+        {"ids": [top]} if not by_filter else {"job_filter": Filter(states=(State.CANCELLED,), root_id=top)}
+    )
+    left = itertools.count(1)
+
+    def on_step(report: Report, step: BulkStep) -> None:
+        if next(left) == steps:
+            raise CutOff
+
+    with pytest.raises(CutOff):
+        bulk.run(bulk.plan(Order(verb=Verb.RETRY), **picked), on_step=on_step)
+    bulk.run(bulk.plan(Order(verb=Verb.RETRY), **picked))
+
+    site.drain()
+    assert site.count() == {"completed": 121}
+
+
 def test_a_preview_counts_what_a_retry_opens_when_the_job_above_is_open(site: Site, bulk: Bulk) -> None:
     top, (middle,) = site.family("batch", n=1, child="batch")
     lease = site.run(middle)

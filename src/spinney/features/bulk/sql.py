@@ -25,7 +25,7 @@ from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.session import Session
-from spinney.store.sql.transitions import hold_rows
+from spinney.store.sql.transitions import hold_rows, placement
 from spinney.store.sql.transitions.cascades import BAD
 from spinney.store.sql.transitions.job_operations import Operation
 
@@ -204,6 +204,15 @@ def _given_fields(of: Order | Filter, *but: str) -> dict[str, Any]:
     return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
 
 
+class _Undone(Exception):
+    """Raised to undo the retry of a job that was tried."""
+
+    def __init__(self, needs_children: bool) -> None:
+        super().__init__()
+        self.needs_children = needs_children
+        """Whether the job could not go on without its failed children."""
+
+
 class _Working:
     """One step: created for a transaction, and run once."""
 
@@ -307,21 +316,35 @@ class _Working:
 
     def _retry(self, operation: Operation, job_id: int) -> None:
         """Retry a job. One that failed because of its children is only moved into the queue of the order, if
-        that names one, and its children are to be retried instead. Other jobs are opened first; then their children
-        are retried where these are in the way: below a cancelled job none is opened."""
-        if self.order.stage is None and operation.failed_children(job_id, limit=1):
-            if self.order.queue is not None:
-                operation.into(job_id, self.order.queue)
-                self.moved = True
-            self._instead.append(job_id)
-            return
+        that names one, and its children are to be retried instead. So is one that would only fail again because of
+        them, as most that were cancelled with them: below a cancelled job none can be opened."""
+        failed_by_them = self.order.stage is None and bool(operation.failed_children(job_id, limit=1))
         self._into_queue(operation, job_id)
-        operation.retry(job_id, self.order.stage)
-        operation.cascade.drain()
-        if self.order.stage is None and operation.children_in_the_way(job_id):
+        if failed_by_them:
+            self.moved |= self.order.queue is not None
+            self._instead.append(job_id)
+        elif self.order.stage is None and self._needs_its_children(job_id):
+            operation.fail_because_of_children(job_id)
+            self.moved = True
             self._instead.append(job_id)
         else:
+            operation.retry(job_id, self.order.stage)
             self._require_open(operation, job_id)
+
+    def _needs_its_children(self, job_id: int) -> bool:
+        """Return whether a job that is opened again could not go on without its failed children. It is opened to find
+        out, which is undone. Raises the refusals of a retry."""
+        if placement.bad_child(self.tx, job_id) is None:
+            return False
+        attempt = Operation(self.tx, self.registry, self.now_us, self.actor.by)
+        try:
+            with self.tx.savepoint():
+                attempt.retry(job_id, None)
+                attempt.cascade.drain()
+                raise _Undone(attempt.children_in_the_way(job_id))
+        except _Undone as undone:
+            self.registry.refresh(self.tx)
+            return undone.needs_children
 
     def _rerun(self, operation: Operation, job_id: int) -> None:
         self._into_queue(operation, job_id)

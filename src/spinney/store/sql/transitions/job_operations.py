@@ -199,6 +199,16 @@ class Operation:
         )
         return stopped and bool(self.failed_children(job_id, limit=1))
 
+    def fail_because_of_children(self, job_id: int) -> None:
+        """Let a job that has not completed count as failed because of its children, so that it waits again when one of
+        them is opened. It stays settled, and nobody is told. Raises as ``retry``."""
+        row = job_rows.set_state(self.tx, self._settled(job_id, REOPENABLE), State.WAITING)
+        bad = placement.bad_child(self.tx, row.id)
+        reason = None if bad is None else placement.because_of(self.tx, bad)
+        self.cascade.set_aside(
+            row, State.FAILED, waits_for="children", reason=reason, also={"interruptions": 0, "code": None}
+        )
+
     def _open(self, row: Row) -> None:
         """Open a settled job again, with its ancestors and its dependants.
 
