@@ -119,6 +119,7 @@ class Host:
             self.stages,
             self.rows,
             self.returned,
+            self.blockers,
             self.requests,
             self.hellos,
             self.exits,

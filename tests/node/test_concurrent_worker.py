@@ -4,12 +4,15 @@ import asyncio
 import json
 import os
 import signal
+import sys
+import threading
 
 import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, shared_host, signal_thread
 
-from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S
+from spinney.node.worker.concurrent_worker import _LATE_S, _Attempt
+from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S, LoopWatch
 
 __all__ = ["host", "shared_host"]
 
@@ -131,6 +134,50 @@ async def test_how_long_another_one_has_blocked_its_event_loop_is_told(host, wor
         "result": "0",
         "output": True,
     }
+
+
+async def test_nobody_is_late_that_is_ended_with_the_worker_however_often_that_is_requested(host, tmp_path):
+    # Given a task, and another one that blocks the event loop
+    worker = host.start(concurrent=True)
+    host.give(worker, "task_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    host.give(worker, "blocks", (2, json.dumps({"file": str(tmp_path / "go on")})), type_="many")
+    await host.until(lambda: host.printed(2))
+    # When the worker gets TERM twice, as from an operator and then from its node
+    for fence in (3, 4):
+        os.kill(worker.pid, signal.SIGTERM)
+        host.give(worker, "thread_passes", (fence, "{}"), type_="many")
+        await host.until(lambda fence=fence: fence in host.returned)  # the worker has got it
+        await asyncio.sleep(2 * _LATE_S)
+    (tmp_path / "go on").touch()
+    await host.until(lambda: {1, 2} <= set(host.rows))
+    # Then no attempt is named whose own cancellation was requested
+    assert host.blockers == []
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "stopped", "late"), [(0.01, False, False), (0.2, False, True), (0.2, True, False)]
+)
+def test_a_cancellation_is_late_only_when_the_event_loop_has_had_time_for_it(waited_s, stopped, late):
+    parts = dict.fromkeys(("assignment", "line", "port", "output", "started_us", "since_ns", "written_bytes"))
+    attempt = _Attempt(**parts, stopped=stopped, cancel_requested_s=7.0)
+    assert attempt.is_late(7.0 + waited_s) is late
+    attempt.cancel_requested_s = None
+    assert not attempt.is_late(7.0 + waited_s)
+
+
+def test_the_attempt_of_a_callback_that_returns_just_now_is_not_known(monkeypatch):
+    frames = []
+    loop = asyncio.new_event_loop()
+    loop.call_soon(lambda: frames.append(sys._getframe(1)))
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    here = threading.current_thread()
+    watch = LoopWatch(loop, here, is_busy=bool, on_blocked=lambda *_: None)
+    monkeypatch.setattr(sys, "_current_frames", lambda: {here.ident: frames[0]})
+    assert frames[0].f_code is asyncio.Handle._run.__code__
+    assert watch.working_for() is None
 
 
 async def test_a_wish_that_comes_when_the_stage_is_through_leaves_what_it_did(host, worker):

@@ -332,3 +332,12 @@ def test_only_the_latest_suspects_are_remembered() -> None:
     crash_suspects = CrashSuspects()
     crash_suspects.add(range(10_001))
     assert [n for n in (0, 1, 10_000) if n in crash_suspects] == [1, 10_000]
+
+
+async def test_a_worker_that_names_attempts_whose_end_was_not_requested_blames_nobody(tmp_path: Path) -> None:
+    pool, child = pool_of(tmp_path), FakeParts()
+    worker: Any = PoolWorker("many", None)
+    worker.held = {100 + n: SimpleNamespace(lease=lease(n, 0, "t")) for n in (1, 2)}
+    pool._workers[child] = worker  # type: ignore[index]
+    pool.blocked(child, 102, [101])  # type: ignore[arg-type]
+    assert (worker.endings, bool(pool.crash_suspects)) == ({}, False)

@@ -385,7 +385,8 @@ class WorkerPool(Events):
         """Blame the attempt that blocks the event loop for the time limits that others have exceeded because of it.
         These go back; the job of the blocking one is run alone from now on."""
         worker = self._workers[child]
-        overdue = [f for f in late if f in worker.held and worker.endings[f][0] is Outcome.TIMEOUT]
+        timed_out = {f for f, (outcome, _) in worker.endings.items() if outcome is Outcome.TIMEOUT}
+        overdue = [f for f in late if f in worker.held and f in timed_out]
         task = worker.held.get(blocker)
         if task is None or not overdue:
             return

@@ -47,6 +47,9 @@ from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
+_LATE_S = 0.1
+"""From how many seconds on a cancel request that waits for the event loop shows, at TERM, that the loop is blocked.
+It is short because the grace period of a stage may be."""
 _libc = ctypes.CDLL(None)
 
 
@@ -73,12 +76,19 @@ class _Attempt:
     """The identifier of its thread; 0: it has none."""
     document: bytes | None = None
     """The frames of its failure, until its folder is synced."""
-    cancelled: bool = False
-    """Whether its task has been cancelled; the event loop does so some time after the request."""
+    cancel_requested_s: float | None = None
+    """Since when the cancellation of its task waits for the event loop, on the monotonic clock; None: it does not."""
     blocked_s: float = 0.0
     """For how many seconds other attempts have blocked the event loop while it ran."""
     blocker: str = ""
     """The last one that did."""
+
+    def is_late(self, now_s: float) -> bool:
+        """Return whether the event loop has not carried out a cancel request for this attempt alone for so long that
+        another one must have blocked it. ``now_s``: the time of the monotonic clock."""
+        if self.cancel_requested_s is None or self.stopped:
+            return False
+        return now_s - self.cancel_requested_s >= _LATE_S
 
 
 class ConcurrentWorker:
@@ -178,11 +188,8 @@ class ConcurrentWorker:
             stopped = [attempt for attempt in self._running.values() if not attempt.port.cancel_requested]
             for attempt in stopped:
                 attempt.stopped = True
-            late = [
-                attempt
-                for attempt in self._running.values()
-                if attempt.is_async and attempt.port.cancel_requested and not attempt.cancelled
-            ]
+            now_s = time.monotonic()
+            late = [attempt for attempt in self._running.values() if attempt.is_late(now_s)]
         blocker = self._loop_watch.working_for() if late else None
         if blocker is not None:
             self._requests.send({"blocked": blocker, "late": [attempt.assignment.fence for attempt in late]})
@@ -411,12 +418,13 @@ class ConcurrentWorker:
             if attempt is not None:
                 attempt.port.cancel_requested = True
                 if attempt.is_async:
+                    attempt.cancel_requested_s = attempt.cancel_requested_s or time.monotonic()
                     self._loop.call_soon_threadsafe(self._cancel_task, attempt, attempt.task)
 
     def _cancel_task(self, attempt: _Attempt, task: "asyncio.Task[None] | None") -> None:
         """Cancel the task of an attempt; this runs in the event loop. ``task``: the task, if there was one when that
         was requested; a later one looks for the request itself."""
-        attempt.cancelled = True
+        attempt.cancel_requested_s = None
         if task is not None:
             task.cancel()
 

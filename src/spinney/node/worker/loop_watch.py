@@ -48,7 +48,9 @@ class LoopWatch:
         frame = sys._current_frames().get(self._thread.ident or 0)
         while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:
             frame = frame.f_back
-        output = None if frame is None else frame.f_locals["self"]._context.get(current_output)
+        # The callback may return while it is looked at; its frame has no handle any more then.
+        handle = None if frame is None else frame.f_locals["self"]
+        output = None if handle is None else handle._context.get(current_output)
         return None if output is None else int(output.fence)
 
     def _run(self) -> None:
