@@ -51,7 +51,6 @@ class CanaryFields(BaseModel):
     patience_s: Annotated[float, Field(gt=0), DurationField()] | None = Field(
         default=600.0,
         description="How long each check waits for jobs to settle: seconds, or text such as `5m`; null: as long as "
-        "they "
         "they take. A server waits an hour at most.",
     )
 

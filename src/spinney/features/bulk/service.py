@@ -199,8 +199,8 @@ class Bulk(Service):
         if verb in (Verb.RETRY, Verb.RERUN):
             job_filter = replace(job_filter, superseded=False)
         if verb is Verb.RERUN and job_filter.settled_before_us is None:
-            # A job that was rerun completes and matches the filter again: without this bound it would be rerun for
-            # ever.
+            # A job that has run again completes and matches the filter once more: for a run beside this one, and
+            # for this one where a rerun reaches jobs that it has not come to yet.
             job_filter = replace(job_filter, settled_before_us=self.clock() + 1)
         if verb is Verb.DELETE and job_filter.root_id is None and job_filter.parent_id is None:
             # The jobs that an open batch has spawned belong to its report: they are deleted with the whole tree, or

@@ -50,7 +50,7 @@ _BLOCKED = (
     "blocked the event loop, in which other attempts run, too: call what blocks in a thread (await asyncio.to_thread), "
     "or give the stage isolation='thread' or 'process'"
 )
-"""The message of an attempt that was ended because it did."""
+"""The message of an attempt that was ended because it blocked the event loop."""
 
 
 class RunDirGone(SpinneyError):

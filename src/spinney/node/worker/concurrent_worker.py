@@ -71,7 +71,7 @@ class _Attempt:
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     is_async: bool = False
     task: "asyncio.Task[None] | None" = None
-    """Of an ``async`` stage; None until the event loop has made it."""
+    """The task of an ``async`` stage; None until the event loop has made it."""
     thread: int = 0
     """The identifier of its thread; 0: it has none."""
     document: bytes | None = None

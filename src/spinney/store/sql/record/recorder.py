@@ -350,7 +350,7 @@ class Recorder:
         A child that has settled again by now is recognized by an attempt of its own since; one that was opened and
         settled without any (it was cancelled, say) makes no report outdated."""
         spawn_stages = placement.older_stages_with_open(self.tx, row)
-        if not lease.plain:  # the lease of a job with a reopened child is never plain
+        if not lease.plain:  # opening a child again makes the lease of its parent not plain
             spawn_stages += placement.older_stages_run_since(self.tx, row, lease.fence)
         for spawn_stage in dict.fromkeys(spawn_stages):
             regrowth.supersede_again(self.tx, row, spec, spawn_stage)
