@@ -64,8 +64,8 @@ class LaneHeads:
         return heads
 
     def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """Return what ``of`` returns, on PostgreSQL: each lane is read from its low watermark on; now and then the first
-        rows become the watermarks."""
+        """Return what ``of`` returns, on PostgreSQL: each lane is read from its low watermark on. Now and then the
+        first rows become the watermarks."""
         starts = [
             (x.id, *self._registry.watermarks.start(x.id, above)) for x in lanes if x.id not in self.emptied
         ]
