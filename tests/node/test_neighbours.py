@@ -273,6 +273,8 @@ async def test_a_time_limit_that_another_one_made_it_exceed_is_an_interruption(
     scene.dispatcher.done(worker, [[101, 0, 3_400_000, detail], [102, 0, 3_600_000, detail]])
     blocked = (outcome, "stage t of job 7 blocked its event loop for 1.5 s")
     assert [(r.outcome, r.message) for r in scene.recorded] == [blocked, limit]
+    # And the job of the first one runs alone next time, where it cannot be excused again
+    assert [job in scene.pool.crash_suspects for job in (1, 2)] == [on_lost == "requeue", False]
 
 
 async def test_what_passed_in_a_worker_that_is_being_killed_is_believed() -> None:

@@ -8,7 +8,8 @@ too, has died by itself, which uses up an attempt and counts towards poison, and
 guilty job fails in spite of its neighbours, and costs them at most one more run on each node.
 
 A job that blocked the event loop of a shared worker until the worker was ended is known by name, and runs alone from
-then on.
+then on. So does a job that exceeded its time limit while another one blocked the loop: alone it shows whether it
+exceeds the limit by itself.
 
 The list belongs to the node and is lost with it. Another node that claims the guilty job detects it in the same way,
 once."""

@@ -338,7 +338,8 @@ class Dispatcher:
         """Record an attempt whose row has more than a plain success, or that was asked to end. Only the dispatcher
         knows which were: one that was broken off without that, or failed while its worker was being killed, is an
         interruption. One that returned after its time limit has not passed: it may have returned because of it. Where
-        it has exceeded its limit because another attempt blocked the event loop, that counts as an interruption."""
+        it has exceeded its limit because another attempt blocked the event loop, that counts as an interruption, and
+        the job runs alone next time: one that hangs by itself would be interrupted again and again."""
         row = row if len(row) > _PLAIN else [*row, {}]
         fence, detail = row[0], row[_PLAIN]
         outcome = Outcome(detail.get("outcome", "ok"))
@@ -349,6 +350,8 @@ class Dispatcher:
             outcome, message = interrupted_outcome(
                 task.lane, f"{blocker} blocked its event loop for {blocked_s:.1f} s"
             )
+            if outcome is Outcome.RETURNED:
+                self.pool.crash_suspects.add([task.lease.job_id])
         elif ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
             outcome, message = ending
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
