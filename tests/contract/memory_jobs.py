@@ -9,6 +9,10 @@ class Refusal(Exception):
     """The store must refuse this and change nothing."""
 
 
+class NeedsChildren(Refusal):
+    """The job could not go on without its failed children, which are to be retried in its place."""
+
+
 @dataclass
 class Held:
     """A lease as the model sees it."""

@@ -18,7 +18,7 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
 
-from .memory_jobs import Held, ModelJob, Refusal
+from .memory_jobs import Held, ModelJob, NeedsChildren, Refusal
 
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 BROKEN = BAD | {State.DELETED}
@@ -217,17 +217,20 @@ class Model:
         self._whole(lambda: self._rerun(self.jobs[job.id], stage))
 
     def _retry_each(self, ids: Sequence[int], stage: str | None, refused: set[int]) -> bool:
-        """Retry each of them, wholly or not at all, and the children because of which it failed, or would fail again,
-        in its place or after it. Returns whether anything was opened; ``refused`` gets those that were not."""
+        """Retry each of them, wholly or not at all, and in its place the children because of which it failed, or would
+        fail again. Returns whether anything was opened; ``refused`` gets those that were not."""
         changed = False
         for job_id in ids:
             if stage is not None or not self._failed_children(job_id):
                 try:
                     self._whole(partial(self._retry, job_id, stage))
+                    changed = True
+                except NeedsChildren:
+                    job = self.jobs[job_id]
+                    job.state, job.because, job.interruptions = State.FAILED, "children", 0
                 except Refusal:
                     refused.add(job_id)
                     continue
-                changed = True
             for child in self._failed_children(job_id) if stage is None else ():
                 if self.jobs[child].state in BAD and not self.jobs[child].superseded:
                     changed = self._retry_each([child], None, refused) or changed
@@ -493,7 +496,11 @@ class Model:
             self._supersede(job, stage, refuse_beyond=self._next(job))
         self._open(job)
         self._drain()
-        if job.state in BAD and (stage is not None or not self._failed_children(job_id)):
+        older_bad = self._strict(job) and any(c.spawn_stage != job.stage for c in self._bad_children(job))
+        waits = job.state is State.WAITING and older_bad
+        if stage is None and (waits or self._failed_children(job_id)):
+            raise NeedsChildren
+        if job.state in BAD:
             raise Refusal  # it would fail again at once
 
     def _rerun(self, job: ModelJob, stage: str | None) -> None:
