@@ -363,6 +363,23 @@ def test_nobody_is_told_that_a_tree_failed_whose_cancelled_jobs_are_retried(site
     assert site.states([top, middle, *leaves, needy]) == [State.COMPLETED] * 5
 
 
+def test_a_cancelled_job_whose_children_keep_it_from_a_stage_is_refused_with_what_opens_it(
+    site: Site,
+) -> None:
+    site.knows(*TYPES)
+    top, (first, second) = site.family(n=2)
+    site.cancel(top, tree=True)
+
+    step = apply(site, Verb.RETRY, top, stage="merge")
+
+    assert step.refused == {
+        top: f"job {top} would fail again at once, since its subjob {first} was cancelled; retry it without a stage "
+        "first, which retries its subjobs"
+    }
+    site.retry(top)
+    assert site.states([top, first, second]) == [State.WAITING, State.PENDING, State.PENDING]
+
+
 def test_children_of_the_stage_that_runs_again_are_left_and_its_preview_knows(site: Site) -> None:
     # Given a job that was cancelled in the stage that had spawned a child by its key
     site.knows(*TYPES)

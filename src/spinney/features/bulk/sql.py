@@ -363,7 +363,11 @@ class _Working:
         operation.cascade.drain()
         if job_rows.find(self.tx, job_id).state in BAD:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
-            raise Refused(f"job {job_id} would fail again at once, since {reason}; retry that one first")
+            # Below a cancelled job none can be retried.
+            first = "retry that one first"
+            if operation.failed_children(job_id, limit=1):
+                first = "retry it without a stage first, which retries its subjobs"
+            raise Refused(f"job {job_id} would fail again at once, since {reason}; {first}")
 
     def _cancel(self, operation: Operation, job_id: int) -> None:
         """Cancel a job, with ``tree`` also jobs below it, as many as the step has room for; maintenance
