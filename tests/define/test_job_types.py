@@ -5,11 +5,13 @@ import inspect
 import math
 import sys
 from datetime import datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
+from pydantic import Field
 
 from spinney import Backoff, Fail, Job, LockSpec, Spinney
 from spinney.define.job import Assignment
@@ -465,6 +467,14 @@ def test_a_fault_of_stored_parameters_is_said_once_and_not_for_each_item_of_a_li
     with pytest.raises(Fail) as caught:
         run('{"sizes":["big"' + 49 * ',"big"' + "]}", handle())
     assert str(caught.value).count("parameter 'sizes'") == 5
+
+
+def test_a_stored_decimal_is_refused_in_the_words_of_a_submission(app: Spinney) -> None:
+    @app.job
+    def pay(amount: Annotated[Decimal, Field(ge=0)]) -> None: ...
+
+    with pytest.raises(Fail, match=r"must be a number at least 0.0 or a number as text such as '1.50' \("):
+        pay.runner("pay")('{"amount":"-5"}', handle())
 
 
 def test_the_runner_of_an_async_function_is_a_coroutine_function(app: Spinney) -> None:

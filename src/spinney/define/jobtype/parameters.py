@@ -277,7 +277,8 @@ def reader(where: str, signature: Signature) -> Reader:
     the annotations, and leaves out what the stage does not take. It raises Fail, and the job is not tried again, for
     parameters that do not fit: the type has changed since the job was submitted."""
     validator = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
-    convert, schema_of = validator.validate_json, cache(validator.json_schema)
+    convert = validator.validate_json
+    schema_of = cache(partial(validator.json_schema, schema_generator=_SchemaGenerator))
 
     def converted(text: str) -> dict[str, Any]:
         try:
