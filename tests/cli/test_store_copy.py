@@ -25,7 +25,10 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
     assert re.search(r"^jobs +1 +[0-9a-f]{16}$", output, flags=re.M)
     assert re.search(r"^both stores are identical: \d+ rows, [0-9a-f]{64}$", output, flags=re.M)
     assert "From now on use sqlite:///new.db" in output
-    assert f'the same folders (folders = "{shell.folder}/spinney.folders" in spinney.toml)' in output
+    assert (
+        f'the same folders (folders = "{shell.folder}/spinney.folders" in [spinney] of spinney.toml)'
+        in output
+    )
     assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)
 
@@ -36,7 +39,7 @@ def test_the_folders_are_named_as_toml_can_read_them(tmp_path: Path) -> None:
 
     output = furnish(folder).ok("store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
 
-    (line,) = re.findall(r"the same folders \((.*) in spinney\.toml\)", output)
+    (line,) = re.findall(r"the same folders \((.*) in \[spinney\] of spinney\.toml\)", output)
     assert tomllib.loads(line) == {"folders": f"{folder}/spinney.folders"}
     assert line.isprintable()
 

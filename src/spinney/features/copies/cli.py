@@ -88,7 +88,7 @@ def _folders(source: str, target: str) -> str:
         check_token(root, token)
     except (UsageError, StoreUnusable):  # on another host, or each host has its own
         return "the same folders"
-    return f"the same folders (folders = {_toml_string(str(root))} in spinney.toml)"
+    return f"the same folders (folders = {_toml_string(str(root))} in [spinney] of spinney.toml)"
 
 
 def _toml_string(text: str) -> str:
