@@ -141,7 +141,10 @@ def test_a_limit_that_is_not_named_stays(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["add", "ann", "--no-password"], "a role is viewer, submitter, operator, admin: say which"),
+        (
+            ["add", "ann", "--no-password"],
+            "the role is missing; add --role with one of viewer, submitter, operator, admin",
+        ),
         (["add", "ann", "--no-password", "--role", "king"], "'king' is not one of 'viewer'"),
         (["add", "ann", "--role", "viewer"], "there is no terminal to ask for a password"),
         (["add", "ann", "--role", "viewer", "--no-password", "--password-stdin"], "exclude each other"),

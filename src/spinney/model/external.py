@@ -24,7 +24,7 @@ from spinney.model.values import durations, names
 from spinney.model.values.texts import whole_number
 
 LEASE_S = (2.0, 86_400.0)
-"""The shortest and the longest lease of an external worker, in seconds: so long it may send no heartbeat."""
+"""The shortest and the longest lease of an external worker, in seconds, in which it may send no heartbeat."""
 CLAIM_MAX = 100
 """The most leases of one claim: each comes with parameters, data and results."""
 RESULT_BYTES = 64 * 2**10

@@ -108,12 +108,12 @@ class NodeStatus:
     trouble: str | None = None
     """Why it is degraded, or (``OVER``) was not long ago."""
     lease_s: float | None = None
-    """Its lease period: others wait so long for its next heartbeat before they take its jobs back. None: a node of an
+    """Its lease period: others wait this long for its next heartbeat before they take its jobs back. None: a node of an
     older version, for which they wait ``LEASE_MAX_S``."""
     drained_by: str | None = None
     drained_reason: str | None = None
 
     @property
     def is_running(self) -> bool:
-        """Return whether it has neither left nor died."""
+        """Return whether the node has neither left nor died."""
         return self.state not in ("left", "dead")

@@ -16,7 +16,7 @@ SUBJECT_MAX = 90
 """The longest subject, in characters."""
 _VALUE_MAX = 60
 _PARTS = 2
-"""A subject without a template names at most so many parameters."""
+"""The most parameters that a subject without a template names."""
 _CUT = "…"
 
 

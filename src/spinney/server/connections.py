@@ -187,7 +187,7 @@ class Connection(HttpToolsProtocol):
         raise ValueError(sentence)
 
     def _close_after(self, seconds: float) -> None:
-        """Close the connection after so many seconds, unless ``_in_time`` is called before."""
+        """Close the connection after this many seconds, unless ``_in_time`` is called before."""
         self._in_time()
         self._timer = self.loop.call_later(seconds, self._too_slow)
 

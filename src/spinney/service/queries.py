@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # each command would wait until these are loaded
     from spinney.store.parts import Store
 
 STATS_WINDOW_S = 60.0
-"""Rates are those of so long."""
+"""The period for rates where none is named, in seconds."""
 
 
 _PAGE = 500

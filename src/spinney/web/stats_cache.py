@@ -20,9 +20,9 @@ from spinney.store.parts import Store
 T = TypeVar("T")
 
 DEAR_S = 0.06
-"""A result is kept if it took at least so much processor time, in seconds."""
+"""The least processor time that a result took if it is kept, in seconds."""
 SHARE = 20
-"""It is kept for so many times what it took: then it takes at most a 20th of one processor."""
+"""A result is kept for this many times what it took, so that it takes at most a 20th of one processor."""
 KEPT_S = 10.0
 """The longest time that a result is kept, in seconds."""
 KEPT_MAX = 50

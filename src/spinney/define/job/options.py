@@ -100,7 +100,7 @@ class Options:
         )
 
     def checked_keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
-        """Return the keys of so many jobs: one for each, or None. Raises UsageError when they do not fit."""
+        """Return the keys of this number of jobs: one for each, or None. Raises UsageError when they do not fit."""
         if keys is None:
             if self.key is None:
                 if self.forever:

@@ -14,7 +14,7 @@
 ``one_time_links``  the page behind a link that sets a password or makes the first admin
 ``sign_in_forms``   cookies, forms and redirects that the pages for visitors share
 
-Nobody grants rights beyond the own ones. Rights are looked up when a request comes, not copied into a session or token,
+Nobody grants more rights than they have. Rights are looked up when a request comes, not copied into a session or token,
 so a change takes effect at once on the server that made it and within two seconds on others (``spinney.web.identity``).
 The last admin without limits can be neither disabled, deleted nor limited.
 

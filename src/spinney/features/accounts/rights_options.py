@@ -77,7 +77,7 @@ class RightsOptions:
         """
         role = before.role if self.role is None and before is not None else self.role
         if role is None:
-            raise UsageError(f"a role is {', '.join(Role)}: say which, as --role submitter")
+            raise UsageError(f"the role is missing; add --role with one of {', '.join(Role)}")
         before = Rights(role=role) if before is None else replace(before, role=role)
         within, external = before.within, self.external
         return replace(

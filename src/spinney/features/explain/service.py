@@ -118,6 +118,6 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
 
 
 def _sees_children(job_id: int, children: int, visibility: Visibility) -> bool:
-    """Return whether all of so many open children are visible to the caller."""
+    """Return whether all open children, of which there are ``children``, are visible to the caller."""
     open_ = Filter(parent_id=job_id, states=OPEN, superseded=False)
     return visibility.count(open_, most=children) == children

@@ -36,7 +36,7 @@ from spinney.service.visibility import Visibility
 SWEPT_S = 2.0
 """How many seconds ``CountHeld`` waits until the covered jobs have the state ``held``."""
 NUDGE_EVERY = 5
-"""After so many steps of a sweep nodes are woken, since jobs may have become ready."""
+"""After how many steps of a sweep nodes are woken, since jobs may have become ready."""
 
 HoldId = Annotated[int, Field(ge=1, le=2**62, description="The hold's number.")]
 HoldScope = Annotated[Scope, Field(strict=False, description="What the hold covers.", examples=["queue"])]

@@ -367,7 +367,7 @@ def _print_obstacle(performer: "Performs", job_id: int) -> None:
 
 
 def _held(ids: Sequence[int], held: int) -> str:
-    """Return the sentence for new jobs of which so many are under a hold."""
+    """Return the sentence for new jobs of which ``held`` are under a hold."""
     if held < len(ids):
         of_them = f"{held:,} of the {len(ids):,} jobs {'is' if held == 1 else 'are'} held"
         return f"{of_them}, and will not start before the hold ends; 'spinney explain JOB' tells why"

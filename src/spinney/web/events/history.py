@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 EVERY_S = 10.0
 """The least time between two samples, in seconds."""
 SHARE = 50
-"""A look is followed by a pause of at least so many times what it took."""
+"""A look is followed by a pause of at least this many times what it took."""
 KEPT = 61
 """How many samples are kept: those of ten minutes."""
 

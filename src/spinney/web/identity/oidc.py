@@ -32,7 +32,7 @@ KEYS_S = 3600.0
 earlier."""
 KEYS_AGAIN_S = 30.0
 """Where a token names a key that is not among those that are kept, they are fetched again, unless that was done within
-so many seconds."""
+this many seconds."""
 LEEWAY_S = 60
 """How many seconds the provider's clock may differ from that of this host."""
 SIGNATURES = (
