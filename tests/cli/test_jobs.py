@@ -257,6 +257,7 @@ def test_cancel_says_what_it_did(shell: Shell) -> None:
     shown = shell.ok("show", "1")
     assert "cancelled" in shown
     assert "retry, rerun, delete" in shown
+    assert shell.ok("cancel", "1", "--tree") == "1 job is left as it is: there was nothing to change\n"
 
 
 def test_deleting_leaves_a_tombstone(shell: Shell) -> None:

@@ -134,6 +134,9 @@ def run_verb(
             display.print_json({k: value for k, value in asdict(result).items() if k != "refused_jobs"})
         elif not one_by_one:
             typer.echo(_counts_text(command, result))
+        elif result.skipped:
+            as_before = "is left as it is" if result.skipped == 1 else "are left as they are"
+            typer.echo(f"{counted(result.skipped, 'job')} {as_before}: there was nothing to change")
         _tell_refused(result, one_by_one=one_by_one)
         if result.refused or result.stopped is not None:
             raise typer.Exit(1)
