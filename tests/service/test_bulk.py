@@ -540,7 +540,7 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
         {"stage": "gone"},
         Filter(type="batch"),
         UsageError,
-        "no job type has a stage 'gone'; type 'batch' has expand, report$",
+        "no job type has a stage 'gone'; choose a stage: type 'batch' has expand, report$",
     ),
     "from, of an unknown type": (
         Verb.RETRY,
@@ -572,7 +572,7 @@ def test_an_unknown_stage_is_answered_with_those_of_the_jobs_that_are_meant(site
     def answer(*ids: int) -> str:
         with pytest.raises(UsageError) as error:
             bulk.plan(Order(verb=Verb.RERUN, stage="gone"), ids=ids)
-        return str(error.value).partition("; ")[2]
+        return str(error.value).partition("; choose a stage: ")[2]
 
     assert (answer(one), answer(batch)) == (of_one, of_batch)
     assert answer(one, batch) in (f"{of_one}, {of_batch}", f"{of_batch}, {of_one}")

@@ -71,7 +71,8 @@ def require_stage(store: "Store", name: str, picked: Filter) -> None:
         specs = [spec for name, spec in types.items() if name in of_jobs] or list(types.values())
     hint = did_you_mean(name, [stage.name for spec in specs for stage in spec.stages])
     lists = first_of([f"type {s.name!r} has {', '.join(stage.name for stage in s.stages)}" for s in specs])
-    raise UsageError(f"no job type has a stage {name!r:.80}{hint}; {lists or 'no job type is registered'}")
+    advice = f"choose a stage: {lists}" if lists else "no job type is registered; start a node"
+    raise UsageError(f"no job type has a stage {name!r:.80}{hint}; {advice}")
 
 
 def require_possible(verb: Verb, states: Collection[State]) -> None:
