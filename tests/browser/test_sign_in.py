@@ -144,9 +144,34 @@ def test_given_a_session_that_ends_while_a_form_is_filled_in_then_it_is_filled_i
     expect(page.locator("#lay-reason")).to_have_value("")
 
 
-def _sign_in_again(page: Page) -> None:
+def test_given_somebody_else_who_signs_in_then_they_do_not_see_what_was_entered_before(
+    new_page: NewPage, house: Site
+) -> None:
+    with opened(house) as control:
+        for name in ("wanda", "otto"):
+            control.do(AddUser(name=name, rights=Rights(role=Role.OPERATOR), password=PASSWORD))
+    page = new_page(loud=True)
+    sign_in(page, house, "wanda")
+
+    page.goto(f"{house.url}/holds")
+    page.locator("#lay-reason").fill("the disk of wanda is full")
+    page.context.clear_cookies()
+    page.evaluate("htmx.trigger(document.body, 'spinney:holds')")
+    _sign_in_again(page, "otto")
+    expect(page).to_have_url(re.compile("/holds"))
+    expect(page.locator("#lay-reason")).to_have_value("")
+
+    # Nothing is kept of whoever signs out
+    page.locator("#lay-reason").fill("the disk of otto is full")
+    page.locator("summary", has_text="otto").click()
+    page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(re.compile("/sign-in"))
-    page.get_by_label("Name").fill("wanda")
+    assert "full" not in page.evaluate("JSON.stringify(sessionStorage)")
+
+
+def _sign_in_again(page: Page, name: str = "wanda") -> None:
+    expect(page).to_have_url(re.compile("/sign-in"))
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
 

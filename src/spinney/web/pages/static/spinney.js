@@ -257,21 +257,24 @@
   body.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
     if (elt.matches("form[data-sent]") && !xhr.getResponseHeader("HX-Redirect")) release(elt);
   });
-  // Whoever was signed out while filling in a form finds it filled in after signing in; secrets and files are not kept.
+  // Whoever was signed out while filling in a form finds it filled in after signing in, and nobody else does; secrets
+  // and files are not kept.
   const ENTERED = "spinney:entered";
   const FIELD = ":is(input:not([type=hidden], [type=password], [type=file]), select, textarea)[name]";
   const isBox = (field) => field.type === "checkbox" || field.type === "radio";
-  let entered = null; // the form in which something was entered last
+  let entered = null; // the form in which something was entered last, or that was sent since
 
   // Forms of a page differ in their addresses, verbs and fields.
   const nameOf = (form) => [form.getAttribute("action"), form.querySelector("[type=hidden][name=verb]")?.value,
     ...all(FIELD, form).map((field) => field.name)].join(" ");
 
+  const user = () => document.querySelector(".account .who")?.textContent;
+
   function keepEntered() {
     if (!entered?.isConnected) return;
     const values = all(FIELD, entered).map((field) => (isBox(field) ? field.checked : field.value));
     try {
-      sessionStorage.setItem(ENTERED, JSON.stringify({ page: location.pathname, form: nameOf(entered), values }));
+      sessionStorage.setItem(ENTERED, JSON.stringify({ user: user(), page: location.pathname, form: nameOf(entered), values }));
     } catch { /* a private window, or too much */ }
   }
 
@@ -284,7 +287,7 @@
     // A page that is loaded again has the referrer of the first time.
     const [{ type }] = performance.getEntriesByType("navigation");
     const signedIn = type === "navigate" && document.referrer.startsWith(`${location.origin}/sign-in`);
-    if (!signedIn || kept?.page !== location.pathname) return;
+    if (!signedIn || kept?.user !== user() || kept.page !== location.pathname) return;
     const form = all("form[method=post]").find((form) => nameOf(form) === kept.form);
     if (!form) return;
     for (const [index, field] of all(FIELD, form).entries()) {
@@ -300,6 +303,10 @@
     fillIn();
     document.addEventListener("input", ({ target: { form } }) => {
       if (form?.getAttribute("method") === "post") entered = form;
+    });
+    // Of whoever signs out, nothing is kept: the form with that button has no fields.
+    document.addEventListener("submit", ({ target }) => {
+      if (target.getAttribute("method") === "post") entered = target;
     });
     addEventListener("pagehide", keepEntered);
   }
