@@ -1,6 +1,8 @@
 """What a dry run counts is what the verb then does: for every verb, over jobs in every state."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ from contract.words import Clock, Site
 from new_store import new_store
 from spinney.commands.control import Control
 from spinney.features.bulk.service import Bulk
+from spinney.features.bulk.step_run import STEP
 from spinney.features.holds.commands import LayHold, PlanHold, PlanRelease, lift_holds, sweep_holds
 from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.model.errors import Forbidden
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.settings.holds import Scope
@@ -81,6 +85,52 @@ def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
     )
     report = bulk.run(plan)
     assert plan.jobs == report.touched, report
+
+
+@pytest.mark.parametrize("order", [Order(verb=Verb.RETRY), Order(verb=Verb.CANCEL)], ids=order_name)
+def test_a_dry_run_lets_others_write_however_many_jobs_it_would_refuse(
+    site: Site, monkeypatch: pytest.MonkeyPatch, order: Order
+) -> None:
+    # Given a store in which each step of a dry run takes long
+    step_ends = 0
+
+    def end_step() -> None:
+        nonlocal step_ends
+        step_ends += 1
+
+    let_in: list[int] = []
+    site.store.bulk._clock = lambda: float(step_ends)
+    trial = site.store.bulk.trial
+
+    @contextmanager
+    def observed() -> Iterator[Callable[[], bool]]:
+        with trial() as let_others:
+
+            def observed_let_others() -> bool:
+                if is_undone := let_others():
+                    let_in.append(step_ends)
+                return is_undone
+
+            yield observed_let_others
+
+    monkeypatch.setattr(site.store.bulk, "trial", observed)
+    # When the verb would be refused for all jobs
+    missing = range(10**6, 10**6 + 5 * STEP)
+    plan = replace(service(site), go_on=end_step).plan(order, None, missing, exact=True)
+    # Then others may write after each step, as during the run
+    assert (plan.jobs, step_ends) == (0, 5)
+    assert let_in == [1, 2, 3, 4, 5]
+
+
+def test_a_dry_run_ends_when_its_caller_has_lost_the_rights(site: Site) -> None:
+    def stop() -> None:
+        raise Forbidden("the account is disabled")
+
+    before = site.store.audit.entries()
+    with pytest.raises(Forbidden, match="disabled"):
+        replace(service(site), go_on=stop).plan(Order(verb=Verb.HOLD, reason="look"), Filter(), exact=True)
+    assert site.store.audit.entries() == before
+    assert site.claim() != [], "and it keeps nobody out"
 
 
 SCOPES = [

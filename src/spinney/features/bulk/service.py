@@ -112,12 +112,14 @@ class Bulk(Service):
         together = 0
         with self.store.bulk.trial() as let_others:
             for step in self._steps(plan, lambda: STEP, STEP, trial=True):
+                self.go_on()
                 touched.update(step.touched)
                 if plan.order.verb in (Verb.RETRY, Verb.RERUN):
                     opened.update(dict.fromkeys([*step.touched, *step.reopened]))
                 if len(touched) > COUNTED:
                     break
-                together += max(1, len(step.touched))
+                # Refusing a job takes about as long as changing it.
+                together += max(1, *map(len, (step.touched, step.refused, step.skipped, step.instead)))
                 if together >= STEP:  # fewer than a transaction of the verb has are always tried together
                     left |= self.store.bulk.stages_left(opened)
                     if let_others():
