@@ -4,15 +4,13 @@ import asyncio
 import json
 import os
 import signal
-import sys
-import threading
 
 import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, shared_host, signal_thread
 
 from spinney.node.worker.concurrent_worker import _LATE_S, _Attempt
-from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S, LoopWatch
+from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S
 
 __all__ = ["host", "shared_host"]
 
@@ -166,18 +164,22 @@ def test_a_cancellation_is_late_only_when_the_event_loop_has_had_time_for_it(wai
     assert not attempt.is_late(7.0 + waited_s)
 
 
-def test_the_attempt_of_a_callback_that_returns_just_now_is_not_known(monkeypatch):
-    frames = []
-    loop = asyncio.new_event_loop()
-    loop.call_soon(lambda: frames.append(sys._getframe(1)))
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    loop.close()
-    here = threading.current_thread()
-    watch = LoopWatch(loop, here, is_busy=bool, on_blocked=lambda *_: None)
-    monkeypatch.setattr(sys, "_current_frames", lambda: {here.ident: frames[0]})
-    assert frames[0].f_code is asyncio.Handle._run.__code__
-    assert watch.working_for() is None
+async def test_who_begins_while_another_one_blocks_the_event_loop_is_blocked_from_then_on(
+    host, worker, tmp_path
+):
+    file = tmp_path / "go on"
+    host.give(worker, "blocks", (1, json.dumps({"file": str(file)})), type_="many")
+    await host.until(lambda: host.printed(1))
+    others = range(2, 12)
+    for fence in others:
+        host.give(worker, "blocks", (fence, "{}"), type_="many")
+        await asyncio.sleep(LOOK_S / 2)
+    file.touch()
+    await host.until(lambda: all(fence in host.rows for fence in others))
+    for fence in others:
+        _, started_us, ended_us, *_ = host.rows[fence]
+        seconds, _ = (host.detail(fence) or {}).get("blocked", (0, None))
+        assert seconds <= (ended_us - started_us) / 1e6
 
 
 async def test_a_wish_that_comes_when_the_stage_is_through_leaves_what_it_did(host, worker):

@@ -437,9 +437,12 @@ class ConcurrentWorker:
         if blocker is None:
             return
         name = f"stage {blocker.assignment.stage} of job {blocker.assignment.job_id}"
+        now_us = time.time_ns() // 1000
         for attempt in list(self._running.values()):
             if attempt.is_async and attempt is not blocker:
-                attempt.blocked_s, attempt.blocker = attempt.blocked_s + seconds, name
+                # One that began meanwhile was blocked only since then.
+                attempt.blocked_s += min(seconds, (now_us - attempt.started_us) / 1e6)
+                attempt.blocker = name
 
     def _end(self) -> None:
         """Take no more attempts, hand back those that have not begun, and stop when the running ones have

@@ -48,8 +48,8 @@ class LoopWatch:
         frame = sys._current_frames().get(self._thread.ident or 0)
         while frame is not None and frame.f_code is not asyncio.Handle._run.__code__:
             frame = frame.f_back
-        # The callback may return while it is looked at; its frame has no handle any more then.
-        handle = None if frame is None else frame.f_locals["self"]
+        # The callback may have ended meanwhile: the method forgets its handle then.
+        handle = None if frame is None else frame.f_locals.get("self")
         output = None if handle is None else handle._context.get(current_output)
         return None if output is None else int(output.fence)
 
@@ -60,18 +60,22 @@ class LoopWatch:
 
     def _watch(self) -> None:
         since_s, least_s = 0.0, BLOCKED_S
+        blocker: int | None = None
         while True:
             now_s = time.monotonic()
             if self._has_turned:
                 if not self._is_busy():
                     return
-                self._has_turned, since_s, least_s = False, now_s, BLOCKED_S
+                self._has_turned, since_s, least_s, blocker = False, now_s, BLOCKED_S, None
                 self._loop.call_soon_threadsafe(self._turn)
-            elif now_s - since_s >= least_s:
-                fence = self.working_for()
-                if fence is not None:
-                    self._on_blocked(now_s - since_s, fence)
-                since_s, least_s = now_s, 0.0
+            else:
+                last_blocker, blocker = blocker, self.working_for()
+                if blocker is None or last_blocker not in (None, blocker):
+                    # The loop gets on, with many callbacks in one turn: it is busy, but nobody blocks it.
+                    since_s, least_s = now_s, BLOCKED_S
+                elif now_s - since_s >= least_s:
+                    self._on_blocked(now_s - since_s, blocker)
+                    since_s, least_s = now_s, 0.0
             time.sleep(LOOK_S)
 
     def _turn(self) -> None:
