@@ -165,3 +165,7 @@ def test_an_upload_without_a_raw_file_and_one_that_failed_say_so(
     page = read(client, f"/uploads/{done}")
     assert "There is no file or folder" in page
     assert "It has ended before its files were sorted by receiver" in page
+
+    service.spinney("hold", "--type", "receivers.import", "--reason", "ask Ann.")
+    held = service.upload(tmp_path)
+    assert re.search(r"<p class=\"break\">[^<]*: ask Ann\.</p>", read(client, f"/uploads/{held}"))
