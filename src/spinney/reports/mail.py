@@ -161,8 +161,8 @@ def _wait(
         raise Defer(settings.away_s if lane else pause_s, why, lane=lane)
     _reset(job, progress)
     raise Fail(
-        f"given up after {age_s / DAY_S:.1f} days: {why}; fix that and retry this job, which then has all "
-        f"its days again",
+        f"given up after {age_s / DAY_S:.1f} days: {why}; fix that and retry this job, and it is tried "
+        f"for as long again",
         retryable=False,
     )
 

@@ -70,7 +70,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
     is reported as such and not as a task that did not end.
 
     Raises Unreachable when there is no response, with one of the codes ``timeout``, ``unknown_host``,
-    ``tls``, ``unreachable``, ``bad_redirect`` (to no HTTP), and ``not_fetched`` (an address that is invalid,
+    ``tls``, ``unreachable``, ``bad_redirect`` (not to HTTP), and ``not_fetched`` (an address that is invalid,
     or that checks may not reach). A status of 4xx or 5xx is a response, which the caller judges."""
     method, headers = ("GET", _HEADERS) if xml is None else ("POST", {**_HEADERS, "Content-Type": "text/xml"})
     began_s = time.monotonic()
@@ -113,14 +113,16 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | 
 
 
 def _redirect_target(uri: str, response: httpx.Response) -> str | None:
-    """Return where the response redirects to from ``uri``; None: it does not. Raises Unreachable when that is no
-    HTTP."""
+    """Return where the response redirects to from ``uri``; None: it does not. Raises Unreachable when that is not
+    an HTTP address."""
     location = response.headers.get("location")
     if response.status_code not in (301, 302, 303, 307, 308) or not location:
         return None
     target = urljoin(uri, str(location))
     if urlsplit(target).scheme not in ("http", "https"):
-        raise Unreachable(error("bad_redirect", f"It redirects to {target[:100]}, which is no HTTP"))
+        raise Unreachable(
+            error("bad_redirect", f"It redirects to {target[:100]}, which is not an HTTP address")
+        )
     return target
 
 
