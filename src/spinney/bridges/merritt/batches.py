@@ -28,7 +28,7 @@ from spinney.bridges.merritt.transactions import Transaction, Witness, create_nu
 log = logging.getLogger(__name__)
 _OPEN_JOBS: Final = "states/batch-processing"
 _MOST_OPERATIONS: Final = 4_000
-"""The maximum size of one transaction; ZooKeeper refuses requests of more than 1 MB."""
+"""The number of operations after which a transaction is committed; ZooKeeper refuses requests of more than 1 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ def open_storage(
     place = _place(where, endpoint, region, on_step)
     if place.read(ROOT_DECLARATION) is None:
         if not make:
-            # A root made in the mount point of a disk that is not mounted would hide the archive later.
+            # A root made in the mount point of a disk that is not mounted would get what belongs into the archive, and
+            # be hidden with it as soon as the disk is mounted.
             remedy = "mount its disk" if isinstance(where, Path) else "make one there first"
             raise NotThere(f"{shown(place.where)} is no storage root now; {remedy}, or correct its URL")
         place.establish(documents())
