@@ -1,6 +1,8 @@
 """Lists of jobs: subjects, order, columns, filters that are kept, and whom a verb on many is for."""
 
 import re
+import threading
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -8,9 +10,11 @@ from starlette.testclient import TestClient
 from server.conftest import RIGHTS, World
 from server.pages.test_pages import HTML, get
 from spinney.features.bulk import verb_forms
+from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import sql
 from spinney.model.jobs import Filter, Submission
 from spinney.model.operators.bulk_orders import Verb
+from spinney.model.operators.bulk_runs import Plan
 from spinney.model.rights.actor import Actor
 from spinney.web.pages import filters
 from spinney.web.request_context import now_us
@@ -397,6 +401,25 @@ def test_given_a_filter_by_stage_when_a_verb_is_for_all_then_only_the_listed_job
         kept: "failed",
         listed_job: "deleted",
     }
+
+
+def test_given_a_verb_that_is_confirmed_then_it_is_tried_in_a_thread_for_long_calls(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("one")
+    threads, plan = [], Bulk.plan
+
+    def planned(self: Bulk, *args: Any, **options: Any) -> Plan:
+        threads.append(threading.current_thread().name.rpartition("_")[0])
+        return plan(self, *args, **options)
+
+    monkeypatch.setattr(Bulk, "plan", planned)
+    client = world.client("operator")
+    form = {"verb": "cancel", "all": "1", "type": "one", "expect": "1"}
+    client.get("/jobs/verbs?verb=cancel&all=1&type=one", headers=HTML)
+    client.post("/jobs/verbs", data=form, headers=HTML)
+
+    assert threads == ["store-long"] * 2
 
 
 def test_given_the_fields_of_forms_with_a_verb_then_none_has_the_name_of_a_filter() -> None:

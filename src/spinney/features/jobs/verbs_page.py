@@ -79,7 +79,7 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
         return control.part(Bulk).plan(verbs.order(form.values), fits, ids, exact=True)
 
     try:
-        bulk_plan = await context.run(call)
+        bulk_plan = await context.run(call, long=True)
     except UsageError as error:
         return await _verb_page(request, context, pairs, refused=str(error))
     if expected is not None and bulk_plan.jobs > expected:
