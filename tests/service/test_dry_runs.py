@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,26 @@ def test_a_dry_run_lets_others_write_however_many_jobs_it_would_refuse(
     # Then others may write after each step, as during the run
     assert (plan.jobs, step_ends) == (0, 5)
     assert let_in == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("n", "steps"), [(STEP, 0), (STEP + 1, STEP)])
+def test_only_a_dry_run_of_few_jobs_keeps_others_out_to_its_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch, n: int, steps: int
+) -> None:
+    # Given a store in which each job takes longer than others are to wait
+    ticks = count()
+    site.store.bulk._clock = lambda: float(next(ticks))
+    let_in, trial = [], site.store.bulk.trial
+
+    @contextmanager
+    def observed() -> Iterator[Callable[[], bool]]:
+        with trial() as let_others:
+            yield lambda: let_in.append(let_others()) or let_in[-1]
+
+    monkeypatch.setattr(site.store.bulk, "trial", observed)
+    jobs = site.submit("one", n=n)
+    assert service(site).plan(Order(verb=Verb.CANCEL), None, jobs, exact=True).jobs == n
+    assert sum(let_in[:-1]) == steps
 
 
 def test_a_dry_run_ends_when_its_caller_has_lost_the_rights(site: Site) -> None:

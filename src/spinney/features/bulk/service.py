@@ -109,7 +109,8 @@ class Bulk(Service):
         touched: set[int] = set()
         opened: dict[int, None] = {}
         left: dict[int, tuple[str, Sequence[str]]] = {}
-        together = 0
+        # As many jobs as a transaction of the verb may have are always tried together.
+        together, least = 0, STEP if plan.jobs <= STEP else 1
         with self.store.bulk.trial() as let_others:
             for step in self._steps(plan, lambda: STEP, STEP, trial=True):
                 self.go_on()
@@ -120,7 +121,7 @@ class Bulk(Service):
                     break
                 # Refusing a job takes about as long as changing it.
                 together += max(1, *map(len, (step.touched, step.refused, step.skipped, step.instead)))
-                if together >= STEP:  # fewer than a transaction of the verb has are always tried together
+                if together >= least:
                     left |= self.store.bulk.stages_left(opened)
                     if let_others():
                         opened.clear()
