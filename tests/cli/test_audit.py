@@ -144,7 +144,7 @@ def test_programs_get_what_was_asked_as_an_object(busy: Shell) -> None:
 
 def test_where_nothing_was_done_there_is_a_head_all_the_same(shell: Shell) -> None:
     assert shell.ok("audit") == f"head 0:{BEGINNING}\n"
-    assert shell.ok("audit", "verify") == f"0 entries are whole\nhead 0:{BEGINNING}\n"
+    assert shell.ok("audit", "verify") == f"0 entries are intact\nhead 0:{BEGINNING}\n"
 
 
 def test_the_head_is_there_for_programs_too(busy: Shell, tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_a_whole_audit_is_proven(busy: Shell) -> None:
     early = head(busy)
     busy.ok("cancel", "1")
 
-    assert busy.ok("audit", "verify").startswith("6 entries are whole\nhead 6:")
+    assert busy.ok("audit", "verify").startswith("6 entries are intact\nhead 6:")
     assert busy.ok("audit", "verify", early).startswith(
-        "6 entries are whole, and up to that head the ones that they"
+        "6 entries are intact, and those up to that head are the same as when it was noted"
     )
 
 

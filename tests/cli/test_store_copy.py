@@ -29,7 +29,7 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
         f'the same folders (folders = "{shell.folder}/spinney.folders" in [spinney] of spinney.toml)'
         in output
     )
-    assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
+    assert "1 entry is intact" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)
 
 

@@ -396,7 +396,7 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
     wrong = admin.post("/audit/prove", data={"head": f"{number}:{'0' * 64}"}, headers=HTML)
     nonsense = admin.post("/audit/prove", data={"head": "nonsense"}, headers=HTML)
 
-    assert "whole, and up to that head" in whole.text
+    assert "intact, and those up to that head are the same" in whole.text
     for answer in (wrong, nonsense):
         assert 'role="alert"' in answer.text
     assert refused(world.client("operator"), "/audit/prove", head=head) == 403

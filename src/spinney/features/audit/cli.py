@@ -158,8 +158,8 @@ def verify(query: VerifyAudit, performer: Performs, *, json: JsonOption = False)
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
-    entries = counted(count, "entry is", "entries are")
-    typer.echo(f"{entries} whole{'' if head is None else ', and up to that head the ones that they were'}")
+    unchanged = "" if head is None else ", and those up to that head are the same as when it was noted"
+    typer.echo(f"{counted(count, 'entry is', 'entries are')} intact{unchanged}")
     typer.echo(f"head {now}")
 
 

@@ -55,7 +55,7 @@ class Proof:
     broken: bool
     """Whether an entry was changed or removed, or the head does not fit (also one that is no head)."""
     sentence: str
-    """The result as a sentence, with how many entries are whole or where the chain is broken."""
+    """The result as a sentence, with how many entries are intact or where the chain is broken."""
 
 
 @router.get(AUDIT)
@@ -79,9 +79,9 @@ async def prove(request: Request, context: Authenticated, form: Form) -> Respons
             return Proof(broken=True, sentence=sentence(error))
         if chain.broken is not None:
             return Proof(broken=True, sentence=sentence(AuditBroken(chain.broken)))
-        up_to = ", and up to that head the ones that they were" if head else ""
-        whole = f"{counted(chain.proven, 'entry is', 'entries are')} whole{up_to}"
-        return Proof(broken=False, sentence=whole)
+        unchanged = ", and those up to that head are the same as when it was noted" if head else ""
+        intact = f"{counted(chain.proven, 'entry is', 'entries are')} intact{unchanged}"
+        return Proof(broken=False, sentence=intact)
 
     return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")
 
