@@ -69,7 +69,7 @@ def column_widths(columns: Sequence[Sequence[str]], room: int, word: int) -> lis
     ]
     if sum(least) > room:
         return None
-    most = max(natural)
+    most = min(max(natural), room)  # what is longer than all of it makes no difference
     while sum(widths := [max(low, min(high, most)) for low, high in zip(least, natural, strict=True)]) > room:
         most -= 1
     return widths
