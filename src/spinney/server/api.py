@@ -80,8 +80,8 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "stats": _of(stats),
     "external": _of(external),
 }
-"""The commands by their group in the OpenAPI document: all of their modules, but those of submission, which have routes
-by hand."""
+"""The commands by their group in the OpenAPI document: all commands of each module, but of the submission module only
+those that read batches, because the routes that submit jobs are written by hand."""
 
 me = routes("accounts")
 

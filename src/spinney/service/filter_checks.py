@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ALL = AccessScope()
 _PICKED = 1_000
-"""Of how many jobs, the newest ones, the types are named in the message about a stage."""
+"""How many of the picked jobs, the newest ones, are read to find the types whose stages a message lists."""
 _MISSING = {
     "queue": "no queue {} is known to this store",
     "node": "no node {} has ever joined this store",
@@ -59,8 +59,8 @@ def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> N
 
 
 def require_stage(store: "Store", name: str, picked: Filter) -> None:
-    """Raise UsageError for a stage that no job type has. The message names the stages of the types of the ``picked``
-    jobs, which are meant."""
+    """Raise UsageError for a stage that no job type has. ``picked``: the filter of the jobs that are meant; the
+    message lists the stages of their types."""
     types = store.types()
     if any(name == stage.name for spec in types.values() for stage in spec.stages):
         return

@@ -66,8 +66,8 @@ def in_words(what: Mapping[str, Any], moment: Callable[[int], str]) -> str:
 
 
 def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the details with what the verb was applied to before all others, and with the filter of a verb on many
-    jobs behind them. It is named once: a hold by its number and what it is on."""
+    """Return the details in the order in which they are shown: first what the verb was applied to, last the filter of
+    a verb on many jobs. The subject is named once: a hold by its number and what it is on."""
     rest = dict(what)
     if "scope" in rest:
         on = f"{rest.pop('scope')} {rest.pop('name', None) or ''}".strip()
@@ -75,7 +75,7 @@ def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
     first = {name: rest.pop(name) for name in _SUBJECTS if name in rest}
     if rest.get("name") in first.values():
         del rest["name"]
-    last = {name: rest.pop(name) for name in ("which",) if name in rest}
+    last = {"which": rest.pop("which")} if "which" in rest else {}
     return {**first, **rest, **last}
 
 

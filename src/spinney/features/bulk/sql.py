@@ -318,8 +318,9 @@ class _Working:
 
     def _retry(self, operation: Operation, job_id: int) -> None:
         """Retry a job. One that failed because of its children is only moved into the queue of the order, if
-        that names one, and its children are to be retried instead. So is one that would only fail again because of
-        them, as most that were cancelled with them: below a cancelled job none can be opened."""
+        that names one, and its children are to be retried instead. The same is done with a job that would only fail
+        again because of its children, such as most jobs that were cancelled together with them; it is marked as failed
+        first, because no job below a cancelled one can be opened."""
         failed_by_them = self.order.stage is None and bool(operation.failed_children(job_id, limit=1))
         self._into_queue(operation, job_id)
         if failed_by_them:
@@ -365,8 +366,8 @@ class _Working:
         operation.cascade.drain()
         if job_rows.find(self.tx, job_id).state in BAD:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
-            # Below a cancelled job none can be retried.
             first = "retry that one first"
+            # A child cannot be retried while this job is cancelled.
             if operation.failed_children(job_id, limit=1):
                 first = "retry it without a stage first, which retries its subjobs"
             raise Refused(f"job {job_id} would fail again at once, since {reason}; {first}")
@@ -383,9 +384,10 @@ class _Working:
             left = operation.left_open
             if not left:
                 operation.forget_cancel_request(top.id)
-        # Otherwise maintenance continues: the cancel request stays until nothing below is open.
+        # While a job below is open, the cancel request stays, and maintenance goes on with it.
         self._room -= len(operation.ids)
-        if left or top.state not in SETTLED:  # it has its request, or ends with the last one below it
+        # A settled top is reported only where its cancel request stays; an open one ends now, or after its subjobs.
+        if left or top.state not in SETTLED:
             operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
 
     def _hold(self, operation: Operation, job_id: int) -> None:

@@ -68,7 +68,7 @@ class StepRun:
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
         self._named = False
         self._opened: set[int] = set()
-        """The named jobs to which the verb was applied already."""
+        """The jobs that steps have changed or made wait again; in a run by filter only those of the first such step."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:

@@ -1,6 +1,5 @@
 """The command ``debug``: run a failed stage once more in the foreground, under a debugger."""
 
-import os
 import signal
 import sys
 import tempfile
@@ -121,8 +120,9 @@ def _temporary_folder() -> Iterator[Path]:
                     signal.signal(number, end)
             yield Path(folder)
     except _Ended as ended:
-        signal.signal(ended.args[0], signal.SIG_DFL)
-        os.kill(os.getpid(), ended.args[0])
+        from spinney.node.workers.termination import die_of
+
+        die_of(ended.args[0])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

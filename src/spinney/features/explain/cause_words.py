@@ -56,7 +56,8 @@ class _Named(int):
 
 
 def _marked(name: str, value: Any) -> Any:
-    """Return a fact with the ids of jobs in it as such. A text of others, as a failure's message, loses the marks."""
+    """Return a fact with each job id in it as a ``_Named``. Marks in texts of others, such as a failure's message, are
+    removed."""
     if name in JOBS and value is not None:
         return _Named(value)
     if name == "needs":

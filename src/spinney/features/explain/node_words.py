@@ -116,12 +116,10 @@ def _draining(job_id: int, facts: Facts) -> Words:
 
 
 def _degraded(job_id: int, facts: Facts) -> Words:
-    """All nodes that may run it are in trouble. What the trouble of the first one is, is for callers without limits
-    only."""
-    nodes = facts["nodes"]
-    first = f" ({nodes[0]}: {facts['trouble']})" if "trouble" in facts else ""
-    if len(nodes) == 1:
-        first = f": {facts['trouble']}" if "trouble" in facts else ""
+    """All nodes that may run it are in trouble. Only callers without limits get the trouble of the first one."""
+    nodes, first = facts["nodes"], ""
+    if "trouble" in facts:
+        first = f": {facts['trouble']}" if len(nodes) == 1 else f" ({nodes[0]}: {facts['trouble']})"
     may = f"{_nodes(nodes[:NAMED])}, which may run it, {'is' if len(nodes) == 1 else 'are'} degraded{first}"
     return may, "spinney nodes"
 

@@ -30,8 +30,7 @@ _OF_OTHERS = frozenset(
         "trouble",
     }
 )
-"""Facts about jobs of others that it names only together, or that are for operators: only callers without limits get
-them."""
+"""Facts that sum up jobs of others, or that are for operators: only callers without limits get them."""
 
 _TEXTS = frozenset({"reason", "hold", "chain"})
 """Facts that may hold the message of a failure, and so a secret."""

@@ -40,8 +40,9 @@ _VALUED: Mapping[str, Sequence[Sequence[State]]] = {
     "took": ((*(state for state in _ENDED if state is not State.CANCELLED), *LEASED), (State.CANCELLED,)),
     "ended": (_ENDED,),
 }
-"""The states of jobs that have a value, of keys that others lack, in the order in which they are read: most cancelled
-jobs may never have begun. Deleted jobs are listed only where asked for."""
+"""For each key of which some jobs have no value: the states of jobs that have one, in the order in which they are read.
+Cancelled jobs are read last for ``took``, because most of them may never have begun. Deleted jobs are listed only where
+a filter names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,8 @@ class SqlJobLists(SqlPart):
         among equals.
 
         Only the newest ``SORTED_MAX`` matches are sorted, and ``offset`` and ``limit`` apply to
-        these; matches without a value, as of jobs that have not begun, take no place of others
-        there. ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX``
+        these; matches without a value, such as jobs that have not begun, never push out those with one.
+        ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX``
         jobs are examined, so that a filter which matches nothing does not read the whole table.
         """
         with self._session.look() as tx:

@@ -81,7 +81,7 @@ class _Attempt:
     blocked_s: float = 0.0
     """For how many seconds other attempts have blocked the event loop while it ran."""
     blocker: str = ""
-    """The last one that did."""
+    """The stage and job of the last attempt that blocked it; empty: none did."""
 
     def is_late(self, now_s: float) -> bool:
         """Return whether the event loop has not carried out a cancel request for this attempt alone for so long that

@@ -44,7 +44,7 @@ class StartTrouble:
             self._report(None)
 
     def forget_old(self, now: float) -> None:
-        """End the trouble when no start has failed for ``START_TROUBLE_S`` seconds. ``now``: of the monotonic
-        clock."""
+        """End the trouble when no start has failed for ``START_TROUBLE_S`` seconds. ``now``: the time of the
+        monotonic clock."""
         if self._failed_at is not None and now - self._failed_at > START_TROUBLE_S:
             self.ended()

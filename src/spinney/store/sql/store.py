@@ -104,7 +104,7 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobQueries, Parts):
         self._looked_at_locks = ""
         """The position of the scan that grants locks with room."""
         self._passes: dict[int, tuple[str, bool]] = {}
-        """By tree with a cancel request: the position of the current pass, and whether it found an open job."""
+        """The position of the current pass through each tree with a cancel request, and whether it found open jobs."""
         self._forgot_us = 0
         """When expired sessions, idempotency keys and the like were last removed."""
         self._random = random.Random()  # noqa: S311  # it spreads retries, and is no secret

@@ -138,7 +138,7 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
     return error
 
 
-def unwritable(path: Path) -> StoreUnavailable | StoreUnusable:
+def unwritable(path: Path) -> StoreUnusable:
     """Return the error for a file, or its folder, that this process cannot open for writing: it may not, or it has as
     many files open as it may."""
     try:

@@ -173,7 +173,7 @@ class Operation:
             )
         return stage
 
-    def failed_children(self, job_id: int, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int) -> list[int]:
         """Return the children to retry instead of a job that failed because of them, or waits for some of them: those
         that keep it failed, by id, up to ``limit`` behind the id ``after``. Empty for any other job.
 
