@@ -585,3 +585,26 @@ def test_whoever_never_closes_a_store_leaves_no_journal(app: Spinney, tmp_path: 
 
     assert [file.name for file in tmp_path.iterdir() if "-" in file.name] == []
     assert app.job_info(1).state is State.PENDING
+
+
+LATE = """
+import atexit, sys
+atexit.register(lambda: app.submit(noop))  # runs after the handler that Spinney registers
+
+from spinney import Spinney
+
+app = Spinney(f"sqlite:///{sys.argv[1]}/jobs.db")
+
+@app.job
+def noop(): pass
+
+app.submit(noop)
+"""
+
+
+def test_a_handler_that_runs_at_exit_after_the_store_was_closed_may_submit(
+    app: Spinney, tmp_path: Path
+) -> None:
+    subprocess.run([sys.executable, "-c", LATE, str(tmp_path)], check=True, timeout=60)
+
+    assert app.job_info(2).state is State.PENDING

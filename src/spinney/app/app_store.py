@@ -48,7 +48,10 @@ class AppStore:
     def close_if_free(self) -> None:
         """Close the store unless a thread holds it: a daemon thread that never ends may do so."""
         if self._lock.acquire(blocking=False):
-            self._close()
+            try:
+                self._close()
+            finally:
+                self._lock.release()
 
     def _open(self) -> tuple["Store", "Waker"]:
         """Return the store and the waker. A forked child opens its own, because connections must not be shared."""
@@ -77,6 +80,7 @@ _open_stores: WeakSet[AppStore] = WeakSet()
 
 @atexit.register
 def _close_open_stores() -> None:
-    """Close the stores that nobody has closed: a file takes up its journal when the last process closes it."""
+    """Close the stores that nobody has closed: SQLite merges the write-ahead log into the database file when its last
+    connection is closed."""
     for store in list(_open_stores):
         store.close_if_free()
