@@ -473,7 +473,9 @@ def test_a_stored_decimal_is_refused_in_the_words_of_a_submission(app: Spinney) 
     @app.job
     def pay(amount: Annotated[Decimal, Field(ge=0)]) -> None: ...
 
-    with pytest.raises(Fail, match=r"must be a number at least 0.0 or a number as text such as '1.50' \("):
+    with pytest.raises(
+        Fail, match=r"must be a number at least 0.0 or a number as text such as '1.50' at least 0.0 \("
+    ):
         pay.runner("pay")('{"amount":"-5"}', handle())
 
 

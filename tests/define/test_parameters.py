@@ -443,6 +443,29 @@ def test_a_decimal_is_a_finite_number_without_the_code_as_with_it(text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("bounds", "lawful", "wrong", "expected"),
+    [
+        ({"ge": 0}, ["0", "-0.0", 0], ["-5", "-0.01", -5], "'1.50' at least 0.0"),
+        ({"gt": 0, "lt": Decimal("0.3")}, ["0.29999999999999999"], ["0", "0.3", "3e-1"], "less than 0.3"),
+        ({"multiple_of": Decimal("0.1")}, ["0.3", "-12.7"], ["0.35"], "'1.50' a multiple of 0.1"),
+        ({"max_digits": 4}, ["12.34", 12.34], ["123.45", 123.45], "digits at most 4"),
+        ({"decimal_places": 2}, ["1.25", 1.25, 7], ["1.255", 1.255], "decimal places at most 2"),
+    ],
+)
+@pytest.mark.parametrize("form", [lambda decimal: decimal, lambda decimal: decimal | None])
+def test_the_bounds_of_a_decimal_hold_for_text_too(
+    form: Any, bounds: dict[str, Any], lawful: list[Any], wrong: list[Any], expected: str
+) -> None:
+    params = parameters(value=form(Annotated[Decimal, Field(**bounds)]))
+    for value in lawful:
+        params.text({"value": value})
+        schema_checker("pay", params.schema)({"value": value})
+    for value in wrong:
+        for refused in (refused_with_code, refused_by_schema):
+            assert expected in refused(params, {"value": value})
+
+
+@pytest.mark.parametrize(
     ("annotation", "kinds"), [(int | str, ["integer", "string"]), (str | int, ["string", "integer"])]
 )
 def test_types_whose_unions_are_equal_have_each_its_own_order(annotation: Any, kinds: list[str]) -> None:

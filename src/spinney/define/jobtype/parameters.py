@@ -25,6 +25,7 @@ from spinney.define.jobtype.signature import DeclaredParameter, Signature, annot
 from spinney.define.params.environment import check_variables
 from spinney.define.params.redaction import has_secrets, holds_secret
 from spinney.define.params.validation_errors import (
+    DECIMAL_DIGITS,
     WHOLE,
     Problem,
     ProblemKind,
@@ -203,15 +204,19 @@ class Parameters:
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Generates pydantic's schemas, with a format for the text of a ``Decimal``, which pydantic takes for any text."""
+    """Generates pydantic's schemas, with the bounds of a ``Decimal`` also for its text, which pydantic takes for any
+    text, and with the numbers of its digits, which JSON schema has no words for."""
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
         """Return the schema of a ``Decimal``; that of one which may be NaN says no more than pydantic's."""
         generated = super().decimal_schema(schema)
-        if not schema.get("allow_inf_nan"):
-            for alternative in generated.get("anyOf", ()):
-                if alternative.get("type") == "string":
-                    alternative["format"] = "decimal"
+        if not schema.get("allow_inf_nan") and "anyOf" in generated:
+            number, text = generated["anyOf"]
+            limits: Mapping[str, Any] = schema
+            digits = {key: limits[field] for key, field in DECIMAL_DIGITS.items() if field in limits}
+            if digits:
+                number |= {"format": "decimal", **digits}
+            text |= {**number, "type": "string", "format": "decimal"}
         return generated
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import orjson
 
@@ -21,6 +21,7 @@ from spinney.define.params.redaction import (
     secrets_in,
 )
 from spinney.define.params.validation_errors import (
+    DECIMAL_DIGITS,
     WHOLE,
     Problem,
     ProblemKind,
@@ -174,6 +175,15 @@ _QUICK_TYPES: dict[str, tuple[type, ...]] = {
 
 _TIMES = {"date-time": datetime, "date": date, "time": time, "duration": timedelta}
 """The formats that are checked as pydantic reads them for the stage; jsonschema has other rules, or none."""
+_DECIMAL_BOUNDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+    **DECIMAL_DIGITS,
+}
+"""The bounds of a ``Decimal`` in a schema, with their names in pydantic."""
 
 
 @lru_cache(maxsize=256)
@@ -186,10 +196,12 @@ def _validator(schema_text: bytes) -> "Validator":
     for name, time_type in _TIMES.items():
         read: Callable[[str], object] = TypeAdapter(time_type).validate_python
         formats.checks(name, raises=ValueError)(partial(_is_time, read))
-    formats.checks("decimal", raises=ValueError)(partial(_is_decimal, TypeAdapter(Decimal).validate_python))
     # JSON schema accepts 1.0 as an integer; the function would get a float.
     types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
-    own = {"propertyNames": _property_names}
+    own = {
+        "propertyNames": _property_names,
+        "format": partial(_format, Draft202012Validator.VALIDATORS["format"]),
+    }
     kind: Any = validators.extend(Draft202012Validator, own, type_checker=types)  # type: ignore[no-untyped-call]
     validator: Validator = kind(orjson.loads(schema_text), format_checker=formats)
     return validator
@@ -203,9 +215,30 @@ def _is_time(read: Callable[[str], object], value: object) -> bool:
     return not value.lstrip("+-").replace(".", "", 1).isdigit() and read(value) is not None
 
 
-def _is_decimal(read: Callable[[str], Decimal], value: object) -> bool:
-    """Return whether a text is a number; ``read`` raises ValueError for others, and for NaN and infinity."""
-    return not isinstance(value, str) or read(value).is_finite()
+def _format(
+    standard: Any, validator: Any, name: str, instance: Any, schema: Mapping[str, Any]
+) -> Iterator[Any]:
+    """Yield an error for a value that does not have the format. A ``Decimal`` is judged together with its bounds, which
+    JSON schema has for numbers only, and not for numbers as text."""
+    from jsonschema import ValidationError
+
+    if name != "decimal":
+        yield from standard(validator, name, instance, schema)
+    elif isinstance(instance, str | int | float):
+        bounds = ((field, schema[key]) for key, field in _DECIMAL_BOUNDS.items() if key in schema)
+        try:
+            _decimal_reader(tuple(bounds))(instance)
+        except ValueError:
+            yield ValidationError(f"{instance!r} is no such number")
+
+
+@lru_cache(maxsize=256)
+def _decimal_reader(bounds: tuple[tuple[str, Any], ...]) -> Callable[[Any], Decimal]:
+    """Return what reads a ``Decimal``; it raises ValueError for what is outside the bounds, NaN and infinity."""
+    from pydantic import Field, TypeAdapter
+
+    exact = {field: Decimal(str(bound)) if isinstance(bound, float) else bound for field, bound in bounds}
+    return TypeAdapter(Annotated[Decimal, Field(allow_inf_nan=False, **exact)]).validate_python
 
 
 def _property_names(validator: Any, names: Mapping[str, Any], instance: Any, _: Any) -> Iterator[Any]:

@@ -26,6 +26,10 @@ JOB_OPTIONS = frozenset(
 """The names of the fields of ``spinney.define.job.options.Options``, which stands above this module."""
 
 
+DECIMAL_DIGITS = {"maxDigits": "max_digits", "decimalPlaces": "decimal_places"}
+"""The bounds of a ``Decimal`` that JSON schema has no keywords for: ours, and their names in pydantic."""
+
+
 class ProblemKind(StrEnum):
     """How a parameter is wrong: the type has none of this name, it is required and missing, or its value does
     not fit."""
@@ -157,7 +161,10 @@ _BOUNDS = {
     "maximum": "at most",
     "exclusiveMinimum": "more than",
     "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
     "pattern": "matching",
+    "maxDigits": "digits at most",
+    "decimalPlaces": "decimal places at most",
 }
 
 
@@ -172,7 +179,8 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(_short(v) for v in prop["enum"])
     if "const" in prop:
         return _short(prop["const"])
-    base = _FORMATS.get(prop.get("format", "")) or _TYPES.get(str(prop.get("type")), "any JSON value")
+    format_ = prop.get("format", "") if prop.get("type") == "string" else ""
+    base = _FORMATS.get(format_) or _TYPES.get(str(prop.get("type")), "any JSON value")
     if prop.get("type") == "array" and prop.get("items"):
         base = f"a list, each {describe(prop['items'], schema)}"
     elif prop.get("type") == "object" and prop.get("properties"):
