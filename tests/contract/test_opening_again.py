@@ -241,6 +241,21 @@ def test_a_retry_from_the_top_reaches_the_leaf_that_failed(site: Site) -> None:
     assert site.drain() == [(leaves[0], "work"), (branch, "merge"), (root, "merge")]
 
 
+def test_a_superseded_job_that_is_named_retries_those_that_failed_below_it(site: Site) -> None:
+    parent, [branch] = site.family(n=1, child="parent")
+    lease = site.run(branch)
+    [leaf] = site.spawn(lease)
+    site.pass_(lease)
+    site.drain(failing=[leaf])
+    site.rerun(parent)
+
+    touched = site.retry(branch)
+
+    assert (list(touched.ids), list(touched.reopened)) == ([leaf], [branch])
+    assert {(leaf, "work"), (branch, "merge")} < set(site.drain())
+    assert site.states([parent, branch, leaf]) == [State.COMPLETED] * 3
+
+
 def test_a_batch_that_failed_by_its_own_report_retries_only_that(site: Site) -> None:
     batch, born = site.family("batch", n=2)
     site.drain(failing={batch, born[0]})

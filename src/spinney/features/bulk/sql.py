@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 from spinney.model.access import AccessScope
@@ -80,6 +81,7 @@ class SqlBulk:
         actor: Actor,
         *,
         job_filter: Filter | None = None,
+        named: Collection[int] = (),
         now_us: int,
     ) -> BulkStep:
         """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others
@@ -88,14 +90,15 @@ class SqlBulk:
         ``job_filter``: the filter that found them. Jobs that do not match it any more are skipped, as are
         jobs (retry, rerun) that are superseded since a stage above them ran again, and jobs (cancel, hold) to
         which the verb was applied already. With a filter, the cancel of a job with open children is not
-        refused: the job is cancelled when they have settled.
+        refused: the job is cancelled when they have settled. ``named``: jobs that the caller named, so that they and
+        the jobs below them count although they, or jobs above them, are superseded.
 
         The result names in ``instead``, for jobs of a retry that failed because of their children, the
         children to retry, and in ``unfinished`` the jobs that did not fit into the transaction. A step that
         changed something has one audit entry.
         """
         with self._session.write() as tx:
-            working = _Working(tx, self._session, order, actor, job_filter, now_us, self._clock)
+            working = _Working(tx, self._session, order, actor, job_filter, named, now_us, self._clock)
             step = working.run(job_ids)
             if step.touched or working.moved:
                 details = _given_fields(order, "verb", "reason") | {"jobs": step.touched}
@@ -225,12 +228,13 @@ class _Working:
         order: Order,
         actor: Actor,
         job_filter: Filter | None,
+        named: Collection[int],
         now_us: int,
         clock: Callable[[], float],
     ) -> None:
         """Prepare a step in a transaction of the session."""
         self.tx, self.registry, self.order, self.actor = tx, session.registry, order, actor
-        self.job_filter, self.now_us, self.clock = job_filter, now_us, clock
+        self.job_filter, self.named, self.now_us, self.clock = job_filter, named, now_us, clock
         self.trial = session.trying
         """Whether it is rolled back in the end, so that nothing may be left to a later step."""
         self.moved = False
@@ -309,8 +313,9 @@ class _Working:
 
     def _counts_no_more(self, job_id: int) -> bool:
         """Return whether the job, or one above it, is superseded, because a stage above has run again: no job waits for
-        it."""
-        line = list_text([*ancestors(job_rows.find(self.tx, job_id).lineage), job_id])
+        it. Where the caller named one of them, only those below that one matter."""
+        upwards = [job_id, *reversed(ancestors(job_rows.find(self.tx, job_id).lineage))]
+        line = list_text(takewhile(lambda j: j not in self.named, upwards))
         sql = "select 1 from jobs where id in (select j.value from json_each(?) j) and superseded is not null"
         return self.tx.exists(sql, (line,))
 

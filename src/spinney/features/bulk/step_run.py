@@ -9,7 +9,7 @@ All other verbs go from the oldest to the newest: a rerun supersedes the jobs th
 it comes to them, and a parent has its cancel request before its last child has settled.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Filter
@@ -66,14 +66,14 @@ class StepRun:
         self._store, self._order, self._actor, self._clock = store, order, actor, clock
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
-        self._named = False
+        self._named: Collection[int] = ()
         self._opened: set[int] = set()
         """The jobs that steps have changed or made wait again; in a run by filter only those of the first such step."""
         self._refused: dict[int, None] = {}
 
     def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
         """Apply the order to these jobs, whether their states allow it or not, and yield the steps."""
-        self._named = True
+        self._named = frozenset(job_ids)
         for start in range(0, len(job_ids), PAGE):
             yield from self._sifted(job_ids[start : start + PAGE], None)
         yield from self._once_more(job_ids)
@@ -106,7 +106,12 @@ class StepRun:
                 return
             n = min(self._size(), at_once)
             step = self._store.bulk.apply(
-                self._order, todo[:n], self._actor, job_filter=job_filter, now_us=self._clock()
+                self._order,
+                todo[:n],
+                self._actor,
+                job_filter=job_filter,
+                named=self._named,
+                now_us=self._clock(),
             )
             self._remember(step)
             todo = [*step.unfinished, *todo[n:]]
