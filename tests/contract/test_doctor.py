@@ -21,6 +21,7 @@ from spinney.features.doctor.sql import rule as rules
 from spinney.features.holds import sql as hold_store
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.fleet import OVER
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
@@ -1284,6 +1285,7 @@ def test_each_index_that_is_missing_is_made_again_as_it_was(patient: Patient) ->
 
 
 BELOW = {
+    "node-degraded",
     "node-silent",
     "database-damaged",
     "index-damaged",
@@ -1440,6 +1442,32 @@ def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(pat
     assert "spinney doctor --repair --dead elm" in violation.sentence
     assert patient.repair(violation) is False
     assert patient.state(job) is State.RUNNING
+
+
+def test_a_node_that_is_degraded_for_more_than_a_minute_is_told(patient: Patient) -> None:
+    def findings() -> list[tuple[str, str]]:
+        return [(v.rule, v.subject) for v in patient.store.doctor.examine(now_us=patient.now)]
+
+    def beats(trouble: str | None, seconds: int) -> None:
+        patient.store.beat(elm.id, trouble=trouble, now_us=patient.now)
+        patient.clock.forward(seconds)
+
+    elm = patient.node("elm")
+    for trouble, seconds in [("the disk is full", 50), (None, 50), ("the disk is full", 50)]:
+        beats(trouble, seconds)
+        assert findings() == [], "it recovered within a minute"
+    beats("the disk is full, still", 11)
+
+    (violation,) = patient.store.doctor.examine(now_us=patient.now)
+
+    assert (violation.rule, violation.subject, violation.repair) == ("node-degraded", "node elm", None)
+    assert (
+        "has been degraded for 61 seconds and may take no jobs: the disk is full, still" in violation.sentence
+    )
+    patient.clock.forward(60)
+    assert findings() == [("node-silent", "node elm")]
+    beats(f"{OVER} 10:00:00 to 10:01:05 UTC", 1)
+    assert findings() == []
 
 
 def test_a_node_is_told_to_be_silent_when_its_own_lease_is_over(patient: Patient) -> None:

@@ -29,6 +29,12 @@ notice, and allows for clocks that differ. With the usual lease of 15 s that is 
 OVER = "was cut off"
 """A trouble that begins with this is over, and is shown for a while because nobody may have seen it."""
 
+
+def lasts(trouble: str | None) -> bool:
+    """Return whether a node with this trouble is degraded: there is one, and it is not over."""
+    return trouble is not None and not trouble.startswith(OVER)
+
+
 DIED = "died"
 """The trouble that the store records for a node that was declared dead. One that left by itself never has it."""
 DIED_SHOWN_US = 86_400_000_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spinney.model.access import AccessScope
-from spinney.model.fleet import DIED, LEASE_MAX_S, OVER, SILENT_US, Load, presumed_dead
+from spinney.model.fleet import DIED, LEASE_MAX_S, SILENT_US, Load, lasts, presumed_dead
 from spinney.model.homes import FolderRoot
 from spinney.model.lineage import WIDTH
 from spinney.model.outcomes import Outcome
@@ -362,7 +362,7 @@ class NodeInfo:
     @property
     def is_degraded(self) -> bool:
         """Return whether the node has reported a trouble that is not over, so that it may take no jobs."""
-        return self.trouble is not None and not self.trouble.startswith(OVER)
+        return lasts(self.trouble)
 
     def state_shown(self, now_us: int) -> str:
         """Return its state for people: its status, or ``silent``, ``dead`` or ``degraded``.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
-from spinney.model.fleet import OVER, NodeStatus
+from spinney.model.fleet import NodeStatus, lasts
 from spinney.model.jobs import Job
 from spinney.model.operators.queues import QueueInfo
 from spinney.model.operators.stats import Stats
@@ -193,7 +193,7 @@ def _poison(group: Failure) -> ActionNeeded:
 
 def _is_unwell(node: NodeStatus) -> bool:
     """Return whether a node needs attention: by its state, or for trouble that has not passed."""
-    return node.state in _UNWELL or (node.trouble is not None and not node.trouble.startswith(OVER))
+    return node.state in _UNWELL or lasts(node.trouble)
 
 
 def _unwell(node: NodeStatus) -> ActionNeeded:

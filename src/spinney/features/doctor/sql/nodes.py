@@ -97,6 +97,7 @@ def _depose(repair: RepairContext, _: Facts) -> None:
 
 _LEASE_S = f"coalesce(p.lease_s, page.lease_s, {LEASE_MAX_S})"
 """The lease period of a node, or of an external worker (``p``), in seconds."""
+_SILENT = f"page.seen_us < ? - {_LEASE_S} * 1000000"
 
 RULES: tuple[Rule, ...] = (
     Whole(
@@ -114,7 +115,7 @@ RULES: tuple[Rule, ...] = (
         about="A node that has not left has beaten within its lease.",
         walk=Walk("nodes", ("id",), subject="node {name}"),
         join=Join("left join external_workers p on p.node_id = page.id"),
-        where=f"page.state <> 'left' and page.seen_us < ? - {_LEASE_S} * 1000000",
+        where=f"page.state <> 'left' and {_SILENT}",
         binds=lambda check: (check.now_us, check.now_us - DEAD_SLACK_US),
         columns=(
             "page.name",
@@ -127,6 +128,23 @@ RULES: tuple[Rule, ...] = (
         "is {lease_s}), with {leases} of its jobs leased; it is probably dead, and any other node that runs takes its "
         "jobs back. If there is none, start this one again, or, if you know that it is dead: spinney doctor --repair "
         "--dead {name}",
+    ),
+    Paged(
+        name="node-degraded",
+        about="No trouble that keeps a node from taking jobs lasts for longer than a minute.",
+        walk=Walk("nodes", ("id",), subject="node {name}"),
+        join=Join("left join external_workers p on p.node_id = page.id"),
+        # A silent node cannot say that its trouble is over.
+        where=f"page.state <> 'left' and page.degraded_since_us < ? and not ({_SILENT})",
+        binds=lambda check: (check.now_us, check.now_us - GRACE_US, check.now_us - DEAD_SLACK_US),
+        columns=(
+            "page.name",
+            "page.host",
+            "cast((? - page.degraded_since_us) / 1000000 as bigint) as degraded_s",
+            "page.trouble",
+        ),
+        sentence="node {name} on {host} has been degraded for {degraded_s} and may take no jobs: {trouble}; as soon as "
+        "that is remedied, the node goes on by itself",
     ),
     Whole(
         name="leader-silent",

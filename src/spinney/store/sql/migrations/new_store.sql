@@ -412,6 +412,7 @@ CREATE TABLE nodes (
 	load TEXT, 
 	serves TEXT, 
 	trouble TEXT, 
+	degraded_since_us INTEGER, 
 	schema_version TEXT NOT NULL, 
 	home INTEGER DEFAULT 0 NOT NULL, 
 	lease_s FLOAT, 

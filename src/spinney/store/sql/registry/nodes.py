@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.model.errors import NodeRefused
-from spinney.model.fleet import DIED, Load
+from spinney.model.fleet import DIED, Load, lasts
 from spinney.model.jobs import NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
@@ -66,12 +66,13 @@ def _require_admitted(tx: Tx) -> None:
 
 
 def beat(tx: Tx, node_id: int, now_us: int, load: Load | None, trouble: str | None) -> int | None:
-    """Increment the heartbeat counter, and store load (None: keep the last one) and trouble; return the counter, or
-    None when the node has left, which it also has when it was declared dead."""
+    """Increment the heartbeat counter, and store load (None: keep the last one) and trouble, with the time since which
+    it lasts; return the counter, or None when the node has left, which it also has when it was declared dead."""
     beat: int | None = tx.value(
-        "update nodes set beat = beat + 1, seen_us = ?, load = coalesce(?, load), trouble = ? "
-        "where id = ? and state <> 'left' returning beat",
-        (now_us, None if load is None else load.to_json(), trouble, node_id),
+        "update nodes set beat = beat + 1, seen_us = ?1, load = coalesce(?2, load), trouble = ?3, "
+        "degraded_since_us = case when ?4 = 1 then coalesce(degraded_since_us, ?1) end "
+        "where id = ?5 and state <> 'left' returning beat",
+        (now_us, None if load is None else load.to_json(), trouble, int(lasts(trouble)), node_id),
     )
     return beat
 

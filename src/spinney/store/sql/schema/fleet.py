@@ -25,6 +25,7 @@ nodes = table(
     Column("load", Chars),
     Column("serves", Chars),
     Column("trouble", Chars),
+    Column("degraded_since_us", Id),
     Column("schema_version", Chars, nullable=False),
     Column("home", Id, nullable=False, server_default=text("0")),
     Column("lease_s", Float),
@@ -33,9 +34,10 @@ nodes = table(
 heartbeats; ``seen_us``: the time of the last one by its own clock. ``slots``: how many stages it runs at a time.
 ``types``: JSON of the job types that it has. ``load``: JSON of its measurements of its host. ``serves``: JSON of the
 queues that it was started for or without; null: all. ``trouble``: why it works worse than it should, while it does.
-``schema_version``: the schema for which its code was written. ``home``: the folder root
-of its jobs (see ``homes``); 0: folders are shared. ``lease_s``: its lease period, written when it joins and never
-changed; null: a node of an older schema, or an external worker, whose period is in ``external_workers``."""
+``degraded_since_us``: the time of the heartbeat that first reported a trouble; null: none lasts. ``schema_version``:
+the schema for which its code was written. ``home``: the folder root of its jobs (see ``homes``); 0: folders are shared.
+``lease_s``: its lease period, written when it joins and never changed; null: a node of an older schema, or an external
+worker, whose period is in ``external_workers``."""
 
 external_workers = table(
     "external_workers",
