@@ -271,7 +271,7 @@ def test_given_what_does_not_fit_then_the_field_says_so(
 
     assert answer.status_code == status
     assert message in answer.text
-    assert 'aria-invalid="true"' in answer.text
+    assert ' aria-invalid="true"' in answer.text
     assert 'aria-describedby="f-' in answer.text
     assert browser.get("/probe").status_code == 200
 

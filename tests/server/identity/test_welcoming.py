@@ -97,7 +97,7 @@ def test_given_what_does_not_fit_then_the_field_says_so_and_the_link_stays_good(
 
     assert answer.status_code == 422
     assert message in answer.text
-    assert 'aria-invalid="true"' in answer.text
+    assert ' aria-invalid="true"' in answer.text
     assert _fill(browser, page, name="wanda").status_code == 303
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
+from httpx import Response
 
 from server.conftest import World, store_at, store_on_server, world_at
 from spinney.features.accounts.commands import AddUser, MakeToken
@@ -62,7 +63,7 @@ QUERIES = {
     "/batches/{job}/grid": ("state=failed&after=1",),
     "/failures": ("type=three", "since=1h"),
     "/activity": ("type=three", "queue=default", "span=1h"),
-    "/submit": ("type=three",),
+    "/submit": ("type=three", "type=double"),
     "/make-schedule": ("type=three",),
     "/holds": ("scope=queue&name=slow",),
     "/locks": ("after=a",),
@@ -74,6 +75,10 @@ QUERIES = {
     "/inboxes/{name}": ("after=9",),
 }
 """What pages are asked besides, by their path."""
+TAG = re.compile(r"""<[a-z][a-z0-9-]*(\s+[^\s"'=<>]+(="[^"]*"|='[^']*')?)*\s*/?>""", re.IGNORECASE)
+"""A tag whose attributes are separated by blanks."""
+NO_MARKUP = re.compile(r"<!--.*?-->|(?<=>)[^<]*(?=</(script|style|textarea)>)", re.DOTALL)
+"""Text in which a ``<`` begins no tag."""
 
 
 @dataclass
@@ -138,12 +143,29 @@ def test_given_jobs_in_either_database_when_any_page_is_opened_then_the_server_h
 ) -> None:
     client = full.world.client(who)
     answers: dict[str, int] = {}
+    malformed: dict[str, list[str]] = {}
 
     for address in _addresses(full):
-        answers[address] = client.get(address, headers=HTML).status_code
+        answer = client.get(address, headers=HTML)
+        answers[address] = answer.status_code
+        if wrong := _malformed_tags(answer):
+            malformed[address] = wrong
 
     assert {address: status for address, status in answers.items() if status >= 500} == {}
     assert [answers[path] for path in ("/", "/jobs", "/batches", "/failures", "/queues")] == [200] * 5
+    assert malformed == {}
+
+
+def _malformed_tags(page: Response) -> list[str]:
+    """Return the tags of a page whose attributes run into each other; of other answers none."""
+    if not page.headers.get("Content-Type", "").startswith("text/html"):
+        return []
+    markup = NO_MARKUP.sub("", page.text)
+    return [
+        markup[start.start() :][:300]
+        for start in re.finditer("<[a-zA-Z]", markup)
+        if not TAG.match(markup, start.start())
+    ]
 
 
 def _addresses(full: Full) -> Iterator[str]:

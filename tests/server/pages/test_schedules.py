@@ -128,7 +128,7 @@ def test_given_what_cannot_be_meant_when_sent_then_it_is_told_at_its_field(
     )
 
     assert answer.status_code in (409, 422)
-    assert re.search(rf'id="{field}"[^>]*aria-invalid="true"', answer.text, re.S)
+    assert re.search(rf'id="{field}"[^>]* aria-invalid="true"', answer.text, re.S)
     assert [s.name for s in world.control().queries.schedules()] == ["nightly"]
 
 
