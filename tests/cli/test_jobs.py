@@ -95,7 +95,7 @@ def test_options_are_kept(shell: Shell) -> None:
         "--needs",
         "1",
     )
-    shell.ok("submit", "double", "-p", "n=3", "--at", "2999-01-01T00:00")
+    shell.ok("submit", "double", "-p", "n=3", "--at", "2h")
 
     job = json.loads(shell.ok("show", "2", "--json"))["job"]
     wanted = {"queue": "slow", "priority": 3, "collection": "c", "submitter": "me", "share": "s", "key": "k"}

@@ -69,7 +69,10 @@ from .shell import Shell
         (["submit", "double", "-p", "n=1", "-p", "n=2"], "given twice"),
         (["submit", "double", "-p", "n=1", "--queue", "../up"], "cannot name a queue"),
         (["submit", "double", "-p", "n=1", "--priority", "100"], "0 (first) to 99 (last)"),
-        (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is not a time"),
+        (
+            ["submit", "double", "-p", "n=1", "--at", "tomorrow"],
+            "--at 'tomorrow' is no time; write how long from now",
+        ),
         (["submit", "double", "-p", "n=1", "--needs", "x"], "--needs 12"),
         *[
             (["submit", "double", "-p", "n=1", "--needs", n], "(1 to 999999999999)")

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -21,7 +20,7 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.hints import unknown
-from spinney.model.values.times import to_us
+from spinney.model.values.times import now_us, parse_time
 from spinney.terminal import completion, endpoint
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import InternalOption, JsonOption, StoreOption, argument, option
@@ -107,7 +106,7 @@ class SubmitOptions(JobOptions):
     key: Annotated[str | None, option(help_="Refused while an unsettled job has this key.")] = None
     at: Annotated[
         str | None,
-        option(metavar="TIME", help_="Not before this time, as 2030-01-31T08:00 (or with a zone)."),
+        option(metavar="TIME", help_="Not before this time: in 2h or 1d12h, or at 2030-01-31T08:00."),
     ] = None
     needs: Annotated[
         list[str] | None,
@@ -120,7 +119,8 @@ class SubmitOptions(JobOptions):
 
         Raises UsageError for a time or a number of a job that cannot be read.
         """
-        return given_options(self, at=_time_us(self.at), needs=_needs(self.needs) or None)
+        at_us = None if self.at is None else parse_time(self.at, now_us(), ahead=True, where="--at")
+        return given_options(self, at=at_us, needs=_needs(self.needs) or None)
 
 
 app = typer.Typer()
@@ -307,19 +307,6 @@ def _read(path: str) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot read {path}: {error.strerror}; name a file that can be read") from error
     with file:
         yield file
-
-
-def _time_us(text: str | None) -> int | None:
-    """Return the time of ``--at`` in microseconds since 1970 UTC; without a zone it is local time."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return to_us(moment if moment.tzinfo else moment.astimezone())
-    except (ValueError, OverflowError):  # OverflowError: a local time at an end of the calendar
-        raise UsageError(
-            f"--at {text!r} is not a time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
-        ) from None
 
 
 def _needs(words: list[str] | None) -> list[int]:

@@ -36,7 +36,9 @@ def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") 
     except UsageError:
         pass
     try:
-        return max(0, round(datetime.fromisoformat(text).timestamp() * 1e6))
+        moment = datetime.fromisoformat(text)
+        at_us = to_us(moment if moment.tzinfo else moment.astimezone())
+        return at_us if ahead else max(0, at_us)
     except (ValueError, OverflowError, OSError):
         how = "how long from now" if ahead else "how long ago"
         raise UsageError(
