@@ -2,8 +2,11 @@
 
 import asyncio
 import io
+import socket
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -269,3 +272,38 @@ def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
             Client(url)
     assert isinstance(error_from_response(502, b"<html>Bad gateway"), UnexpectedResponse)
     assert "Bad gateway" in str(error_from_response(502, b"<html>Bad gateway"))
+    assert "begin with https://" in str(error_from_response(308, b"<html>Permanent Redirect"))
+
+
+def _serve_tls(connection: socket.socket) -> None:
+    with suppress(ssl.SSLError):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).wrap_socket(connection, server_side=True)
+
+
+def _serve_plain(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("serve", "scheme", "right"), [(_serve_plain, "https", "http"), (_serve_tls, "http", "https")]
+)
+def test_an_address_with_the_wrong_scheme_is_answered_with_the_right_one(
+    serve: Callable[[socket.socket], None], scheme: str, right: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+
+        def once() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                serve(connection)
+
+        thread = threading.Thread(target=once)
+        thread.start()
+        with (
+            Client(f"{scheme}://{address}") as client,
+            pytest.raises(ServerUnavailable, match=f"write {right}://{address}$"),
+        ):
+            client.me()
+        thread.join()

@@ -61,8 +61,9 @@ class UnexpectedResponse(SpinneyError):
 def unexpected_response(status: int, content: bytes) -> UnexpectedResponse:
     """Return the error for a response that no Spinney server gives, with the beginning of its body."""
     text = content[:200].decode("utf-8", "replace").strip()
+    scheme = ", which may have to begin with https://" if 300 <= status < 400 else ""
     return UnexpectedResponse(
-        f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address"
+        f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address{scheme}"
     )
 
 

@@ -32,6 +32,9 @@ ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 """Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
 
+_BREAKS_OFF = (httpx.ReadError, httpx.RemoteProtocolError)
+"""How a server that speaks TLS refuses plain HTTP, and how one that dies ends an answer."""
+
 
 class ServerAddress:
     """The address of a server, and what requests to it need. Raises UsageError for one that is neither HTTP
@@ -62,8 +65,16 @@ class ServerAddress:
     def away(self, error: Exception) -> ServerUnavailable:
         """Return the error for a server that cannot be reached, or does not answer."""
         return ServerUnavailable(
-            f"the server at {self.shown} does not answer ({error}); see that it runs, and its address"
+            f"the server at {self.shown} does not answer ({error}); {self._advice(error)}"
         )
+
+    def _advice(self, error: Exception) -> str:
+        """Return what to do about the error: try the other scheme where the server may not speak this one."""
+        if "WRONG_VERSION_NUMBER" in str(error):  # OpenSSL's name for an answer that is no TLS
+            return f"it does not speak TLS there; write http://{self.base.removeprefix('https://')}"
+        if self.base.startswith("http://") and self.socket is None and isinstance(error, _BREAKS_OFF):
+            return f"see that it runs; if it speaks TLS, write https://{self.base.removeprefix('http://')}"
+        return "see that it runs, and its address"
 
 
 def _is_http(url: str) -> bool:
