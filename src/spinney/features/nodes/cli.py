@@ -17,8 +17,8 @@ from spinney.model.fleet import SLOTS_MAX, NodeStatus
 from spinney.model.values.hints import first_of
 from spinney.model.values.texts import counted, whole_number
 from spinney.terminal import completion
-from spinney.terminal.commands import list_command, steps
-from spinney.terminal.options.arguments import JsonOption, argument
+from spinney.terminal.commands import Shown, list_command, steps
+from spinney.terminal.options.arguments import argument
 from spinney.terminal.output import display
 
 DEFAULT = "default"
@@ -47,14 +47,6 @@ def _number(text: str) -> int | None:
 def _running(performer: Performs, name: str) -> Sequence[NodeStatus]:
     """Return the nodes of this name that have neither left nor died."""
     return [node for node in performer.do(ListNodes()).items if node.node == name and node.is_running]
-
-
-def _print(running: Sequence[NodeStatus], sentence: str, *, json: bool) -> None:
-    """Print the sentence, or with ``json`` the running nodes of that name."""
-    if json:
-        display.print_json_lines(running)
-    else:
-        typer.echo(sentence)
 
 
 def _state(node: NodeStatus) -> str:
@@ -120,30 +112,29 @@ list_command(
 
 
 @steps(app, DrainNode, "drain", node=NODE)
-def drain(order: DrainNode, performer: Performs, *, json: JsonOption = False) -> None:
+def drain(order: DrainNode, performer: Performs) -> Shown:
     """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
-    performer.do(order)
+    orders = performer.do(order)
     node, running = order.node, _running(performer, order.node)
     used = sum(status.used for status in running)
     at_work = (
         f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
     )
-    _print(
-        running,
+    return Shown(
+        orders,
         f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on"
         if running
         else f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'",
-        json=json,
     )
 
 
 @steps(app, ResumeNode, "resume", node=NODE)
-def resume(order: ResumeNode, performer: Performs, *, json: JsonOption = False) -> None:
+def resume(order: ResumeNode, performer: Performs) -> Shown:
     """Let a drained node take new jobs again."""
-    performer.do(order)
+    orders = performer.do(order)
     running = _running(performer, order.node)
     goes_on = "goes on" if running else "is not running; when it starts it takes jobs"
-    _print(running, f"node {order.node} {goes_on}", json=json)
+    return Shown(orders, f"node {order.node} {goes_on}")
 
 
 @steps(app, SetSlots, "slots", node=NODE, slots=None)
@@ -155,12 +146,11 @@ def slots(
         str,
         argument("N", f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with."),
     ],
-    json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Set how many slots a node has, now and whenever it starts again."""
     orders = performer.do(order.model_copy(update={"slots": _number(number)}))
     running = _running(performer, order.node)
     text = "the slots that it was started with" if orders.slots is None else counted(orders.slots, "slot")
     more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
     beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
-    _print(running, f"node {order.node} has {text}{beyond}", json=json)
+    return Shown(orders, f"node {order.node} has {text}{beyond}")
