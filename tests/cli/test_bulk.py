@@ -214,7 +214,7 @@ def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shel
     assert sorted(result.stderr.splitlines()) == [
         f"spinney: job {jobs[1]} has completed, so there is nothing to retry; "
         f"'spinney rerun {jobs[1]}' runs it again",
-        "spinney: there is no job 4711; the list of jobs shows those there are",
+        "spinney: there is no job 4711; check its number in the list of jobs",
     ]
 
 

@@ -46,7 +46,7 @@ def test_one_that_is_not_there(shell: Shell) -> None:
     result = shell.call("explain", "77")
 
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.strip() == "spinney: there is no job 77; the list of jobs shows those there are"
+    assert result.stderr.strip() == "spinney: there is no job 77; check its number in the list of jobs"
 
 
 def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
@@ -55,7 +55,7 @@ def test_of_several_those_that_are_there_are_explained(shell: Shell) -> None:
     result = shell.call("explain", "77", job)
 
     assert (result.returncode, result.stdout.splitlines()[0]) == (1, f"job {job}: no node is running")
-    assert result.stderr == "spinney: there is no job 77; the list of jobs shows those there are\n"
+    assert result.stderr == "spinney: there is no job 77; check its number in the list of jobs\n"
 
 
 def test_a_job_of_a_type_that_the_running_node_does_not_know(working: Shell) -> None:

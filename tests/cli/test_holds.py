@@ -213,7 +213,7 @@ def test_of_several_jobs_those_that_can_are_held_and_released(shell: Shell) -> N
     held = shell.call("hold", "77", "1", "2", "2", "--reason", "look")
     released = shell.call("release", "77", "1", "2", "2", "--reason", "seen")
 
-    gone = "spinney: there is no job 77; the list of jobs shows those there are\n"
+    gone = "spinney: there is no job 77; check its number in the list of jobs\n"
     assert (held.returncode, held.stdout, held.stderr) == (
         1,
         "hold 1 on job 1: it is held\nhold 2 on job 2: it is held\n",

@@ -191,7 +191,7 @@ def test_bulk_verbs_say_the_same_of_numbers_out_of_sight(site: Site) -> None:
 
     assert report.touched == 1
     assert {re.sub(r"\d+", "N", why) for why in report.refused.values()} == {
-        "there is no job N; the list of jobs shows those there are"
+        "there is no job N; check its number in the list of jobs"
     }
     assert list(report.refused) == [there, NOT_THERE]
     assert site.state(there) is State.PENDING

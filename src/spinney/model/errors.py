@@ -60,13 +60,13 @@ class UnlawfulTransition(SpinneyError):
 
 
 class NoSuchJob(SpinneyError):
-    """No such job; ``spinney list`` shows those there are. ``needed_by``: the number, from 1, of the job of a call that
+    """No such job; check its number in the list of jobs. ``needed_by``: the number, from 1, of the job of a call that
     needs it."""
 
     def __init__(self, job_id: int, *, needed_by: int | None = None) -> None:
         self.job_id = job_id
         needed = "" if needed_by is None else f", which job {needed_by} of this call needs"
-        super().__init__(f"there is no job {job_id}{needed}; the list of jobs shows those there are")
+        super().__init__(f"there is no job {job_id}{needed}; check its number in the list of jobs")
 
 
 class Refused(SpinneyError):

@@ -64,9 +64,9 @@ class Problem(BaseModel):
     )
     title: str = Field(examples=["No such job"])
     status: int = Field(examples=[404])
-    detail: str = Field(examples=["there is no job 17; the list of jobs shows those there are"])
+    detail: str = Field(examples=["there is no job 17; check its number in the list of jobs"])
     next: str | None = Field(
-        None, examples=["the list of jobs shows those there are"], description="What to do next."
+        None, examples=["check its number in the list of jobs"], description="What to do next."
     )
     instance: str | None = Field(None, examples=["/api/v1/jobs/17"])
     errors: list[dict[str, Any]] | None = Field(

@@ -128,7 +128,7 @@ def test_given_many_lines_when_one_needs_what_is_not_there_then_its_number_is_na
         headers=LINES,
     )
 
-    detail = f"there is no job {need}, which job 2 of this call needs; the list of jobs shows those there are"
+    detail = f"there is no job {need}, which job 2 of this call needs; check its number in the list of jobs"
     assert (answer.status_code, answer.json()["detail"]) == (404, detail)
 
 

@@ -136,7 +136,7 @@ def test_a_limited_operator_reaches_his_own_alone(world: World) -> None:
 
     assert by_filter["touched"] == 1
     assert by_number["refused"] == {
-        str(others): f"there is no job {others}; the list of jobs shows those there are"
+        str(others): f"there is no job {others}; check its number in the list of jobs"
     }
     assert (world.store.job(own).state, world.store.job(others).state) == ("cancelled", "pending")
 

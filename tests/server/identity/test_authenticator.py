@@ -120,8 +120,8 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
 
     assert body["refused_jobs"] == 2, body
     assert [entry["why"] for entry in house.audited_details("refused")] == [
-        f"there is no job {unseen}; the list of jobs shows those there are",
-        "there is no job 999; the list of jobs shows those there are",
+        f"there is no job {unseen}; check its number in the list of jobs",
+        "there is no job 999; check its number in the list of jobs",
         f"2 jobs that do not exist: {unseen}, 999",
     ]
     admin = house.control.do(MakeToken(name="all", rights=Rights(role=Role.ADMIN))).secret

@@ -328,7 +328,7 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
     if name not in good:
         refusal = f"{owner} has no" if owner else "there is no"
         raise NoSuch(
-            f"{refusal} token {name!r:.120}{did_you_mean(name, good)}; 'spinney token list' shows those there are"
+            f"{refusal} token {name!r:.120}{did_you_mean(name, good)}; 'spinney token list' lists them all"
         )
     return good[name]
 

@@ -305,7 +305,5 @@ def _require_token(tx: Tx, token_id: str) -> Token:
     """Return the token of this id. Raises NoSuch."""
     token = _TOKENS.one(tx, "where id = ?", (token_id,))
     if token is None:
-        raise NoSuch(
-            f"there is no token with the id {token_id!r:.60}; 'spinney token list' shows those there are"
-        )
+        raise NoSuch(f"there is no token with the id {token_id!r:.60}; 'spinney token list' lists them all")
     return token

@@ -103,7 +103,7 @@ class SqlFailures(SqlPart):
         if not text or len(text) > DIGITS or set(text) - set("0123456789abcdef"):
             raise UsageError(
                 f"{beginning!r} is no failure's fingerprint; it has up to {DIGITS} hexadecimal digits, and "
-                f"'spinney failures' lists those there are"
+                f"'spinney failures' lists them all"
             )
         where, args = _within(Filter(within=within))
         jobs = f"inactive_jobs p{' cross join jobs' if where else ''} where p.fingerprint = failures.fingerprint{where}"
@@ -114,7 +114,7 @@ class SqlFailures(SqlPart):
                 (text, f"{text}g", *args),
             )
         if not rows:
-            raise Refused(f"no failed job has the failure {text!r}; 'spinney failures' lists those there are")
+            raise Refused(f"no failed job has the failure {text!r}; 'spinney failures' lists them all")
         if len(rows) > 1:
             named = ", ".join(mark for (mark,) in rows[:2]) + (", …" if len(rows) > 2 else "")
             raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")

@@ -213,7 +213,7 @@ def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
         holds = performer.do(ListHolds(released=released)).items
         if same := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
             return same
-    raise NoSuch(f"there is no hold on {scope_text(scope, name)}; 'spinney holds' shows those there are")
+    raise NoSuch(f"there is no hold on {scope_text(scope, name)}; 'spinney holds' lists them all")
 
 
 def lift_holds(

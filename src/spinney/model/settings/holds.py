@@ -86,7 +86,7 @@ def scope_text(scope: Scope, name: str) -> str:
 
 def no_such_hold(hold_id: int) -> NoSuch:
     """Return the error about a hold that is not in force, which is also that about one that the caller may not see."""
-    return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+    return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' lists them all")
 
 
 def require_valid_hold(reason: str | None, until_us: int | None, now_us: int) -> None:

@@ -36,7 +36,7 @@ def first_of(names: Iterable[str], most: int = 4) -> str:
 
 def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:
     """Return the message of a NoSuch: the nearest existing name, and the command that lists them all."""
-    return f"there is no {noun} {name!r:.80}{did_you_mean(name, existing)}; '{command}' shows those there are"
+    return f"there is no {noun} {name!r:.80}{did_you_mean(name, existing)}; '{command}' lists them all"
 
 
 def unknown(noun: str, name: str, existing: Iterable[str], or_else: str = "") -> str:

@@ -71,7 +71,7 @@ def find_batch(service: Service, name: str) -> Batch:
         by_bid(service, name) if BID.fullmatch(name) else numbered(service, name, "bid-… or its job's number")
     )
     if job is None:
-        raise Refused(f"there is no batch {name}; 'spinney ingest batches' shows those there are")
+        raise Refused(f"there is no batch {name}; 'spinney ingest batches' lists them all")
     if job.type == OBJECT:
         bid = ObjectOrder.model_validate(job.params["order"]).bid
         raise Refused(
