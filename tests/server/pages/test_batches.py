@@ -184,10 +184,24 @@ def test_given_a_subjob_when_opened_as_a_batch_then_it_is_shown_as_a_job(world: 
 
 
 def test_given_a_finished_batch_when_opened_then_its_report_is_what_the_last_stage_gave(world: World) -> None:
-    top, _ = batch(world, 2, 0)
-    world.site.drain()
+    top, children = batch(world, 2, 0)
+    world.site.pass_(world.site.run(children[1]))
+    world.site.pass_(world.site.run(top), result={"objects": 2})
     (world.folder(top) / "report.csv").write_text("a,b\n")
 
     text = get(world, f"/batches/{top}/report", headers=PART)
 
+    assert "result of stage report" in text
     assert f"/api/v1/jobs/{top}/files/report.csv" in text
+
+
+def test_given_an_open_batch_then_what_its_first_stage_returned_is_no_report(world: World) -> None:
+    top = world.site.submit_one("batch")
+    lease = world.site.run(top)
+    world.site.spawn(lease, "one")
+    world.site.pass_(lease, result={"objects": 1})
+
+    text = get(world, f"/batches/{top}/report", headers=PART)
+
+    assert "No report yet" in text
+    assert "result of stage" not in text

@@ -135,9 +135,8 @@ async def batch_grid(
 
 @router.get("/batches/{job}/report")
 async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Show the result of the last stage of the batch that has one, its products and summaries, and the
-    files in its folder whose names begin with ``report``. Where the folder cannot be listed, the page
-    says why instead of failing."""
+    """Show the result of the stage that reports on the batch, its products and summaries, and the files in its folder
+    whose names begin with ``report``. Where the folder cannot be listed, the page says why instead of failing."""
     root = request.app.state.folders
     report = await context.run(lambda control: _report(control, job, root), long=True)
     return page_or_part(request, context, "batch_report", job_id=job, **report)
@@ -310,13 +309,14 @@ def _deeper(look: Queries, top: Job, direct: int) -> int:
 
 
 def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
-    """Read what the report shows. A stage whose result is None, such as one that returns nothing, is
-    passed over."""
+    """Read what the report shows: the result of the last stage that has one other than None. Before the batch has
+    completed only stages marked ``again`` report; what others return is not about the subjobs."""
     job = control.queries.job(job_id)
     results = control.queries.results(job_id)
     data = control.queries.data(job_id)
     spec: TypeSpec | None = control.queries.types().get(job.type)
-    order = [stage.name for stage in spec.stages] if spec else []
+    completed = job.state is State.COMPLETED
+    order = [stage.name for stage in spec.stages if completed or stage.again] if spec else []
     last = next((name for name in reversed(order) if results.get(name) is not None), None)
     files: Sequence[DirectoryEntry] = ()
     trouble = None
