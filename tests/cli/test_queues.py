@@ -125,7 +125,11 @@ def test_a_queue_that_is_not_served_is_shown_as_such(
     node(queued, "oak")
     node(queued, "ash", "tell")
 
-    assert facts(queued.ok("queue", "net", *words)).get("note") == note
+    shown = facts(queued.ok("queue", "net", *words))
+
+    assert shown.get("note") == note
+    if words == ["--limit", "1"]:
+        assert shown["served by"] == "ash (knows none of its types), oak"
 
 
 def test_where_no_node_runs_that_is_told(queued: Shell) -> None:

@@ -380,6 +380,7 @@ def test_types_that_only_nodes_know_which_may_not_serve_it(queued: Site) -> None
     info = queued.store.queue_admin.get("q")
 
     assert (info.nodes, info.unknown, info.unserved) == (("elm",), (), ("one",))
+    assert info.nodes_without_types == ("elm",)
 
 
 # --- explaining -------------------------------------------------------------------------------

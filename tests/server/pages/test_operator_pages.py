@@ -118,12 +118,15 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     world: World,
 ) -> None:
     client = world.client("operator")
+    world.site.node("elm", types=("other",))
 
     assert "the limit 4" in post(client, "/queues/slow/limit", limit="4", reason="a faster store")
     assert "the default type one" in post(client, "/queues/slow/type", type="one")
     spec = world.store.queue_admin.get("slow").in_force
     assert (spec.limit, spec.type) == (4, "one")
-    assert "declared: 1" in get(client, "/queues/slow")
+    page = get(client, "/queues/slow")
+    assert "declared: 1" in page
+    assert page.count("knows none of its job types") == 1
 
     assert "reset to what is declared" in post(client, "/queues/slow/declared", field="limit")
     assert "the limit 50% (" in post(client, "/queues/slow/limit", limit="50%")

@@ -5,6 +5,7 @@ Without options ``queue`` shows the queue; each option changes one setting and l
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -267,12 +268,17 @@ def _facts(info: QueueInfo) -> Facts:
         ("type", f"{_type_text(spec)}{_declared(info, ('type',), _type_text)}"),
         ("nodes", f"{_nodes_text(spec)}{_declared(info, ('pinned', 'barred'), _nodes_text)}"),
         ("order", f"{spec.order}, sharing {spec.shared}{f', {spec.turn} a turn' if spec.turn > 1 else ''}"),
-        ("served by", ", ".join(info.nodes) or "no active node"),
+        ("served by", ", ".join(map(partial(_node_text, info), info.nodes)) or "no active node"),
         ("pending", f"{info.pending:,}"),
         ("running", f"{info.running:,}"),
         ("set by", None if info.by is None else f"{info.by}, {display.format_time(info.at_us)}"),
         ("note", note(info)),
     ]
+
+
+def _node_text(info: QueueInfo, node: str) -> str:
+    """Return the name of a node that may serve the queue, and whether it can."""
+    return f"{node} (knows none of its types)" if node in info.nodes_without_types else node
 
 
 def _declared(info: QueueInfo, fields: Sequence[str], text: Callable[[QueueSpec], str]) -> str:

@@ -301,6 +301,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
         serving = [node for node in active if may_serve(spec, node.name, node.serves)]
         served_types = {type_ for node in serving for type_ in node.types}
         types = types_of.get(name, set()) | ({spec.type} if spec.type is not None else set())
+        knowing = {node.name for node in serving if not types or types & set(node.types)}
         by, at_us = set_by.get(name, (None, None))
         infos.append(
             QueueInfo(
@@ -314,6 +315,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
                 active=len(active),
                 running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
                 nodes=tuple(sorted({node.name for node in serving})),
+                nodes_without_types=tuple(sorted({node.name for node in serving} - knowing)),
                 types=tuple(sorted(types)),
                 unknown=tuple(sorted(types - known_types)),
                 unserved=tuple(sorted((types & known_types) - served_types)),

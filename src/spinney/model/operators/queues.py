@@ -49,6 +49,8 @@ class QueueInfo:
     """How many nodes take new jobs, whether they may serve the queue or not."""
     nodes: tuple[str, ...]
     """The names of those of them that may serve it."""
+    nodes_without_types: tuple[str, ...]
+    """Those of these nodes that know none of its types, if it has any."""
     types: tuple[str, ...]
     """Its default type, and the types of its jobs that are pending or occupy a slot."""
     unknown: tuple[str, ...]
