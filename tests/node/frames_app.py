@@ -1,5 +1,6 @@
 """The application of ``test_failure_frames.py``."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -44,6 +45,24 @@ def holds(n: int) -> None:
 @kept.stage
 def warns(n: int) -> None:
     raise Warn("odd")
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+@kept.stage
+def speechless(n: int) -> None:
+    raise Speechless
+
+
+@kept.stage
+def exhausts(n: int) -> None:
+    """Leave no file to be opened, not even to import what describes the frames."""
+    files = []
+    while True:
+        files.append(os.dup(n))
 
 
 @app.job(postmortem=False)

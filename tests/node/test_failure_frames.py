@@ -54,6 +54,15 @@ async def test_secret_parameters_are_in_no_frame(host, worker, times):
     assert b"x1y2z3" not in path.read_bytes()
 
 
+@pytest.mark.parametrize("concurrent", [False, True])
+async def test_an_attempt_whose_frames_cannot_be_described_has_failed_all_the_same(host, concurrent):
+    worker = host.start(app=APP, concurrent=concurrent, postmortem_bytes=2**20, open_files=100)
+    for fence, (stage, reason) in enumerate(
+        [("speechless", "cannot be recorded"), ("exhausts", "Too many open files")], 1
+    ):
+        assert reason in (await host.run(worker, stage, '{"n": 0}', fence=fence, type_="kept"))["message"]
+
+
 async def test_a_node_may_do_without(host):
     worker = host.start(app=APP, postmortem_bytes=0)
     await host.run(worker, "raises", '{"n": 3}', type_="kept")

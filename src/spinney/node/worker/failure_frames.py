@@ -14,13 +14,14 @@ from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation
 from spinney.model.values.paths import OWN
 from spinney.node.worker.result_rows import Detail
+from spinney.node.workers.termination import Terminated
 
 SUFFIX = "frames"
 """The end of the name of the file, as ``stdout`` is of one with output."""
 
 
 class FailureFrames:
-    """Captures and writes the frames of one worker's failures. Its methods raise nothing."""
+    """Captures and writes the frames of one worker's failures. Its methods raise nothing but Terminated."""
 
     def __init__(
         self, folder_root: str, types: Mapping[str, JobType], *, most_bytes: int, depth: int
@@ -42,23 +43,28 @@ class FailureFrames:
             return None
         if redactor.hides_all:
             return None
-        # Imported by the first failure of a worker, because most workers have none.
-        from spinney.postmortem.descriptions import Bounds
-        from spinney.postmortem.frames import capture
+        try:
+            # Imported by the first failure of a worker, because most workers have none.
+            from spinney.postmortem.descriptions import Bounds
+            from spinney.postmortem.frames import capture
 
-        bounds = Bounds(document_bytes=self._most_bytes, depth=self._depth)
-        return capture(
-            error,
-            bounds=bounds,
-            redact=redactor.text,
-            secret_names=redactor.names,
-            longest_secret=redactor.overlap_bytes + 1,
-        )
+            bounds = Bounds(document_bytes=self._most_bytes, depth=self._depth)
+            return capture(
+                error,
+                bounds=bounds,
+                redact=redactor.text,
+                secret_names=redactor.names,
+                longest_secret=redactor.overlap_bytes + 1,
+            )
+        except Terminated:
+            raise
+        except BaseException:  # noqa: BLE001 - a __str__ may call exit, and nothing can be imported without descriptors
+            return None
 
     def write(self, job_id: int, stage: str, fence: int, document: bytes) -> None:
         """Write the document of an attempt; without room or rights for it, the failure has its traceback all the
         same."""
-        from spinney.postmortem.programs import write_document
+        with suppress(OSError, ImportError):
+            from spinney.postmortem.programs import write_document
 
-        with suppress(OSError):
             write_document(folder_of(self._root, job_id) / OWN / f"{stage}.{fence}.{SUFFIX}", document)
