@@ -377,6 +377,26 @@ async def cancels_itself() -> None:
     raise asyncio.CancelledError
 
 
+@concurrent.stage(isolation="async")
+async def closes_the_loops_descriptor() -> None:
+    os.close(asyncio.get_running_loop()._selector.fileno())  # type: ignore[attr-defined]
+    await asyncio.sleep(600)
+
+
+def _breaks_the_clock() -> None:
+    time.time_ns = lambda: 1 // 0
+
+
+@concurrent.stage(isolation="async")
+async def async_breaks_the_clock() -> None:
+    _breaks_the_clock()
+
+
+@concurrent.stage(isolation="thread")
+def thread_breaks_the_clock() -> None:
+    _breaks_the_clock()
+
+
 @concurrent.stage(isolation="thread")
 def past_python() -> None:
     os.write(1, b"past python\n")

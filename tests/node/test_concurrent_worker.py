@@ -76,6 +76,22 @@ async def test_a_subtask_that_would_end_the_event_loop_ends_no_more_than_its_att
     assert host.printed(1) == "begun\ncleaned up\n"
 
 
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [
+        ("thread_breaks_the_clock", "ZeroDivisionError"),
+        ("async_breaks_the_clock", "ZeroDivisionError"),
+        ("closes_the_loops_descriptor", "Bad file descriptor"),
+    ],
+)
+async def test_a_worker_in_which_an_attempt_can_no_longer_be_reported_ends(host, stage, error):
+    worker = host.start(concurrent=True)
+    host.give(worker, stage, (1, "{}"), type_="many")
+    how = await host.ended(worker)
+    assert (how.code, [running.fence for running in how.running]) == (1, [1])
+    assert error in worker.log_file.read_text()
+
+
 async def test_a_thread_hears_of_its_cancel(host, worker):
     host.give(worker, "thread_waits", (1, "{}"), (2, "{}"), type_="many")
     await host.until(lambda: host.printed(1) and host.printed(2))

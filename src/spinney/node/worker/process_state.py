@@ -103,9 +103,13 @@ class ProcessState:
         return self.calls.noted or os.environ is not self.environ
 
     def leaks_files(self) -> bool:
-        """Return whether so many files were left open that the limit may soon be reached. They are not closed, because
-        a warm worker is meant to keep an application's connections."""
-        return _open_files() > self._most_files
+        """Return whether so many files were left open that the limit may soon be reached, or no further one can be
+        opened to count them. They are not closed, because a warm worker is meant to keep an application's
+        connections."""
+        try:
+            return _open_files() > self._most_files
+        except OSError:
+            return True
 
     def _restore_signals(self) -> None:
         """Restore handlers, mask, wake-up descriptor, and turn off those timers that were off."""

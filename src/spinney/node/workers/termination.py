@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -26,6 +28,20 @@ def on_term(action: Callable[[], None]) -> None:
 def raise_terminated() -> None:
     """Raise Terminated; for ``on_term`` in a worker whose main thread runs user code."""
     raise Terminated
+
+
+@contextmanager
+def ending_process_on_error() -> Iterator[None]:
+    """End this process if the worker's own code raises, with the traceback in the worker's log. The supervisor notices
+    a death, but not a thread or task that ended before it reported its attempt: that would be shown as running for
+    ever."""
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001 - as an unhandled exception of the main thread would
+        if not isinstance(error, ConnectionError):  # the supervisor is gone
+            with suppress(Exception):
+                os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+        os._exit(1)
 
 
 def signal_name(number: int) -> str:
