@@ -589,6 +589,11 @@ def lowers_for_good() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 
 
+@sample.stage
+def becomes_nobody() -> None:
+    os.setuid(65534)
+
+
 @concurrent.stage(isolation="thread")
 def thread_lowers_for_good() -> None:
     lowers_for_good()

@@ -1,6 +1,7 @@
 """What an attempt changes of its worker: the next one finds it as it was, or another worker."""
 
 import json
+import os
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,7 @@ async def worker(host):
     return host.keep()
 
 
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 CHANGES = [
     "umask",
     "environment",
@@ -75,6 +77,7 @@ async def test_a_shared_process_that_cannot_be_put_back_ends_when_nothing_runs_i
         ("leaves_thread", "{}"),
         ("leaves_work_in_pool", "{}"),
         ("lowers_for_good", "{}"),
+        pytest.param("becomes_nobody", "{}", marks=AS_ROOT),
         ("leaks", '{"files": 600}'),
     ],
 )

@@ -1,7 +1,8 @@
 """Restore process state that an attempt changed, so that the next one does not find it changed.
 
 Standard streams and the working directory are restored after each attempt (``SavedDescriptors``). The rest is umask,
-environment, resource limits, timers, signal handlers and the signal mask. Checking all of them after each attempt would
+environment, resource limits, timers, signal handlers and the signal mask, and what cannot be restored: user, groups and
+root directory. Checking all of them after each attempt would
 take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which Python code
 changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call everything is
 compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not detected."""
@@ -16,6 +17,8 @@ from typing import Any
 
 _CALLS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (os, ("umask", "putenv", "unsetenv")),  # os.environ goes through the last two
+    (os, ("setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid")),
+    (os, ("setgroups", "initgroups", "chroot")),
     (resource, ("setrlimit", "prlimit")),
     (signal, ("signal", "pthread_sigmask", "alarm", "setitimer", "set_wakeup_fd")),
 )
@@ -68,6 +71,7 @@ class ProcessState:
         os.umask(self._umask)
         self.environ, self._variables = os.environ, dict(os.environ)
         self._limits = {number: resource.getrlimit(number) for number in _LIMITS}
+        self._identity = _identity()
         if signals:
             self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
             self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -84,6 +88,8 @@ class ProcessState:
     def restore(self) -> bool:
         """Restore the state; return False when that is impossible, and then this process should run no
         further attempt. It is needed when ``changed`` is true, and harmless otherwise."""
+        if _identity() != self._identity:
+            return False
         try:
             if self._signals:
                 self._restore_signals()
@@ -156,6 +162,12 @@ class SavedDescriptors:
         except OSError:
             return False
         return True
+
+
+def _identity() -> tuple[object, ...]:
+    """Return user, groups and root directory of this process."""
+    root = os.stat("/")  # noqa: PTH116 - a third of the time
+    return os.getresuid(), os.getresgid(), os.getgroups(), root.st_dev, root.st_ino
 
 
 def _open_files() -> int:
