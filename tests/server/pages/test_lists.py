@@ -445,6 +445,22 @@ def test_given_jobs_that_the_verb_would_leave_as_they_are_then_only_the_others_a
     assert (planned["jobs"], planned["sample"]) == (1, [failed])
 
 
+def test_given_jobs_that_the_verb_would_be_refused_for_then_the_page_says_why(world: World) -> None:
+    needed, other = world.submit("three"), world.submit("three")
+    for _ in range(2):
+        world.site.fail(world.site.claim_one())
+    behind = world.submit("one", needs=(needed,))
+    client = world.client("operator")
+
+    why = f"Job {behind} would fail again at once, since job {needed}, which it needs, failed"
+    some = get(client, f"/jobs/verbs?verb=retry&id={other}&id={behind}")
+    assert "Retry 1 job?" in some
+    assert why in some
+    none = get(client, f"/jobs/verbs?verb=retry&id={behind}")
+    assert why in none
+    assert "in a state that allows it" not in none
+
+
 def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(world: World) -> None:
     jobs = world.site.submit("one", n=3)
     client = world.client("operator")

@@ -95,26 +95,29 @@ class Bulk(Service):
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
         plan = Plan(order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         if exact:
-            touched, stages = self._tried(plan)
-            jobs, newest, plan = len(touched), nlargest(NEWEST, touched), replace(plan, stages=stages)
+            touched, plan = self._tried(plan)
+            jobs, newest = len(touched), nlargest(NEWEST, touched)
         else:
             jobs += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
         if not exact or jobs > COUNTED:
             newest = self.store.bulk.find(fits, newest=True, limit=NEWEST)
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED, newest=tuple(newest))
 
-    def _tried(self, plan: Plan) -> tuple[set[int], Sequence[StageCount]]:
-        """Return the jobs that a plan would change, and the stages that a retry or rerun would run again, found by
-        carrying it out in a transaction that is rolled back; where the jobs are more than ``COUNTED``, not all."""
+    def _tried(self, plan: Plan) -> tuple[set[int], Plan]:
+        """Return the jobs that a plan would change, and the plan with the stages that a retry or rerun would run again
+        and with the refusals, all found by carrying it out in a transaction that is rolled back; where the jobs are
+        more than ``COUNTED``, not all."""
         touched: set[int] = set()
+        report = Report()
         opened: dict[int, None] = {}
         left: dict[int, tuple[str, Sequence[str]]] = {}
         # As many jobs as a transaction of the verb may have are always tried together.
         together, least = 0, STEP if plan.jobs <= STEP else 1
         with self.store.bulk.trial() as let_others:
-            for step in self._steps(plan, lambda: STEP, STEP, trial=True):
+            for step in map(self._visible, self._steps(plan, lambda: STEP, STEP, trial=True)):
                 self.go_on()
                 touched.update(step.touched)
+                report.add(step)
                 if plan.order.verb in (Verb.RETRY, Verb.RERUN):
                     opened.update(dict.fromkeys([*step.touched, *step.reopened]))
                 if len(touched) > COUNTED:
@@ -127,7 +130,7 @@ class Bulk(Service):
                         opened.clear()
                     together = 0
             left |= self.store.bulk.stages_left(opened)
-        return touched, self._stage_counts(left)
+        return touched, replace(plan, stages=self._stage_counts(left), refused=report.refused)
 
     def _stage_counts(self, left: Mapping[int, tuple[str, Sequence[str]]]) -> Sequence[StageCount]:
         """Return how many of these jobs, as far as the caller may see them, will run each stage: type by type, in the
@@ -157,7 +160,7 @@ class Bulk(Service):
         plan = self._within_scope(plan)
         if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
             return ()
-        return self._tried(plan)[1] if plan.stages is None else plan.stages
+        return (self._tried(plan)[1] if plan.stages is None else plan).stages or ()
 
     def _after(self, plan: Plan) -> Iterator[Filter]:
         """Yield, for ``and_after``, a filter for each tree: the jobs that completed after its first failure."""

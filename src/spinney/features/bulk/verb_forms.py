@@ -196,21 +196,17 @@ def outcome_sentences(verb_: Verb, report: Report, holds: Sequence[Hold] = ()) -
         parts.append(f"{others} for {'it' if report.touched == 1 else 'them'}")
     if report.skipped:
         parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
-    return "; ".join(parts), refusals(report)
+    return "; ".join(parts), f"stopped: {report.stopped}" if report.stopped else refusals(report.refused)
 
 
-def refusals(report: Report) -> str | None:
-    """Return why the verb was not applied to other jobs, as a sentence with the most frequent reasons first;
-    None when nothing was refused. What stopped a run comes before refusals."""
-    if report.stopped:
-        return f"stopped: {report.stopped}"
-    if not report.refused:
-        return None
-    if len(report.refused) == 1:
-        return next(iter(report.refused.values()))
-    reasons = Counter(sentence.partition("; ")[0] for sentence in report.refused.values())
+def refusals(refused: Mapping[int, str], how: str = "refused") -> str | None:
+    """Return why the verb is not applied to these jobs, as a sentence with the most frequent reasons first; None when
+    there are no such jobs."""
+    if len(refused) <= 1:
+        return next(iter(refused.values()), None)
+    reasons = Counter(sentence.partition("; ")[0] for sentence in refused.values())
     first = "; ".join(sentence for sentence, _ in reasons.most_common(_REASONS))
-    return f"{len(report.refused):,} refused: {first}"
+    return f"{len(refused):,} {how}: {first}"
 
 
 def _some_queue(control: Control, job_filter: Filter | None, ids: Sequence[int]) -> str | None:

@@ -50,6 +50,8 @@ class VerbPreview:
     """The job types, whose stages a form may name."""
     still_held: str
     """For release: the other holds by which the jobs stay held; empty: there are none."""
+    refused: str | None
+    """Why the verb would be refused for other jobs that match; None: it would be for none."""
 
 
 @router.get("/jobs/verbs")
@@ -154,6 +156,7 @@ def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: Filt
         queues=[queue.queue for queue in control.queries.queues()],
         types=control.queries.types(),
         still_held=verbs.named(verbs.remaining_holds(control, bulk_plan)),
+        refused=verbs.refusals(bulk_plan.refused, "would be refused"),
     )
 
 

@@ -62,6 +62,8 @@ class Plan:
     """The newest of the jobs that were counted in ``jobs``, without those of ``and_after`` unless the plan is exact."""
     stages: Sequence[StageCount] | None = None
     """The stages that would run again, which an exact plan of a retry or rerun has; None: they were not looked for."""
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """In an exact plan: jobs for which the verb would be refused, and why."""
 
 
 @dataclass(slots=True, kw_only=True)
