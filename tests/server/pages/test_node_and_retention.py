@@ -39,11 +39,23 @@ def test_given_a_node_then_its_page_has_what_it_runs_its_slots_and_orders(world:
     assert re.search(rf"#{second} one\.work: runs for", text)
     assert f'action="/nodes/{name}/drain"' in text
     assert f'action="/nodes/{name}/drain"' not in get(world.client("viewer"), f"/nodes/{name}")
-    assert f'href="/nodes/{name}"' in get(client, "/nodes")
+    for path in ("/nodes", "/", f"/jobs/{second}"):
+        assert f'href="/nodes/{name}"' in get(client, path)
+    assert f'href="/nodes/{name}"' not in get(client, f"/jobs/{first}"), "by now, that node may be gone"
     assert client.get("/nodes/nobody", headers=HTML).status_code == 404
 
     client.post(f"/nodes/{name}/drain", data={"reason": "a new disk"}, headers=HTML)
     assert "Drained by operator: a new disk" in get(client, f"/nodes/{name}")
+
+
+def test_given_a_claimed_job_then_no_attempt_is_said_to_run(world: World) -> None:
+    job = world.submit("one")
+    lease = world.site.claim_one()
+    client = world.client("operator")
+
+    assert "s-running" not in get(client, f"/jobs/{job}")
+    world.site.start(lease)
+    assert "s-running" in get(client, f"/jobs/{job}")
 
 
 def test_given_a_node_that_died_then_its_page_the_list_and_the_overview_say_so(world: World) -> None:
