@@ -23,6 +23,16 @@ def test_given_a_template_when_filled_then_its_parameters_stand_in_it() -> None:
     assert subject(copy, {"file": None}) == "to , twice:"
 
 
+def test_given_a_template_then_parameters_that_were_not_given_have_their_defaults_unless_secret() -> None:
+    order = {"default": {"kind": "open"}}
+    deposit = spec("{ark} v{version}, {order.kind}{pin}", version={"default": 1}, order=order)
+    secret = spec("{ark}{pin}", pin={"default": "1234", "writeOnly": True})
+
+    assert subject(deposit, {"ark": "m5"}) == "m5 v1, open"
+    assert subject(deposit, {"ark": "m5", "version": None, "order": {}}) == "m5 v,"
+    assert subject(secret, {"ark": "m5"}) == "m5"
+
+
 def test_given_a_template_with_fields_of_an_object_when_filled_then_they_stand_in_it() -> None:
     batch = spec("{order.name} by {order.who.name}", order={"type": "object"})
 

@@ -27,10 +27,10 @@ def subject(spec: TypeSpec | None, params: Any) -> str:
     registered any more."""
     if not isinstance(params, Mapping):
         return ""
+    properties = {} if spec is None else spec.schema.get("properties", {})
     if spec is not None and spec.subject:
-        return shortened(_filled(spec.subject, params), SUBJECT_MAX)
-    schema = {} if spec is None else spec.schema
-    return shortened(" · ".join(_telling(schema.get("properties", {}), params)), SUBJECT_MAX)
+        return shortened(_filled(spec.subject, properties, params), SUBJECT_MAX)
+    return shortened(" · ".join(_telling(properties, params)), SUBJECT_MAX)
 
 
 def require_fields(type_name: str, template: str, schema: Mapping[str, Any]) -> None:
@@ -71,13 +71,18 @@ def shortened(text: str, most: int) -> str:
     return line[: most - 1 - end].rstrip() + _CUT + line[-end:].lstrip()
 
 
-def _filled(template: str, params: Mapping[str, Any]) -> str:
-    """Return the template with the values of its fields; a parameter that is missing or null leaves
-    nothing."""
+def _filled(template: str, properties: Mapping[str, Any], params: Mapping[str, Any]) -> str:
+    """Return the template with the values of its fields. A parameter that was not given has its default, unless it is
+    secret; one without a default, or null, leaves nothing."""
 
     def text(field: str) -> str:
-        value: Any = params
-        for name in field.split("."):
+        first, *rest = field.split(".")
+        declared = properties.get(first)
+        default = (
+            declared.get("default") if isinstance(declared, Mapping) and not _is_secret(declared) else None
+        )
+        value = params.get(first, default)
+        for name in rest:
             value = value.get(name) if isinstance(value, Mapping) else None
         return _text(value)
 
