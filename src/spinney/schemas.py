@@ -73,6 +73,8 @@ class BulkProgress:
     """The jobs that this step changed."""
     waiting: Sequence[int]
     """The jobs that this step reopened."""
+    more: bool = False
+    """Whether the next step goes on with jobs of this one, such as a large tree."""
     settled_before: int | None = None
     """For a rerun by a filter: it only runs jobs again that settled before this time. The same request with this time
     in its filter goes on with the rest."""

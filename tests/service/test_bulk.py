@@ -287,10 +287,19 @@ def test_a_tree_is_cancelled_by_a_filter_with_its_top_cancelled(site: Site, bulk
 
 def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
     parent, _ = site.family(n=450)
+    order = Order(verb=Verb.CANCEL, tree=True)
 
-    run(bulk, Verb.CANCEL, parent, tree=True)
+    def tell(_: Report, step: BulkStep) -> None:
+        site.sweep()  # by a node, which goes through the tree as well
+        steps.append(step)
+
+    steps: list[BulkStep] = []
+    plan = bulk.plan(order, ids=[parent], exact=True)
+    report = bulk.run(plan, on_step=tell)
 
     assert site.count() == {"cancelled": 451}
+    assert (plan.jobs, report.touched, report.skipped, report.refused) == (451, 451, 0, {})
+    assert [parent in step.touched for step in steps] == [False] * 4 + [True]
 
 
 def test_the_audit_has_the_cancel_of_a_tree_whose_top_has_settled(site: Site, bulk: Bulk) -> None:

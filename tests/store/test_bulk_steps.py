@@ -10,7 +10,8 @@ from contract.everything import STANDS, TYPES, fill
 from contract.test_bulk import ANN, LAWFUL, PARTICULARS, apply
 from contract.words import Clock, Site, submission
 from new_store import new_store
-from spinney.features.bulk.sql import ENOUGH_S, SqlBulk, _Working
+from spinney.features.bulk.sql import SqlBulk
+from spinney.features.bulk.verb_step import ENOUGH_S, VerbStep
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
@@ -67,7 +68,7 @@ def tried_and_taken_back(site: Site, verb: Verb, job_id: int) -> BulkStep:
 
     try:
         with session.write() as tx:
-            step = _Working(tx, session, order, ANN, None, site.now, lambda: 0.0).run([job_id])
+            step = VerbStep(tx, session, order, ANN, None, (), {}, site.now, lambda: 0.0).run([job_id])
             raise Back
     except Back:
         return step

@@ -1,6 +1,7 @@
 """One verb for many jobs: planned, previewed, carried out in bounded steps, and stopped by a canary.
 
-``sql``            one step: up to about 50 jobs in a transaction, each under a savepoint of its own
+``sql``            what a run reads and writes; each step is a transaction
+``verb_step``      one step: up to about 50 jobs in a transaction, each under a savepoint of its own
 ``step_run``       in which order a run comes to its jobs
 ``and_after``      retry with everything in the tree that finished after the first failure
 ``service``        the plan and the run of a caller, within the limits of that caller

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -222,14 +222,20 @@ def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "B
     """Carry out the command, show its progress, and return the result."""
     from spinney.schemas import CanaryProgress
 
+    jobs: list[int] = []
+    """What the steps that ended in the middle of a job have changed: the last one says it with its own."""
+
     with _progress(command, live=not command.one_by_one and sys.stderr.isatty()) as shown:
 
         def tell(progress: "BulkProgress | CanaryProgress") -> None:
             if isinstance(progress, CanaryProgress):
                 shown.look(progress)
                 return
-            if command.one_by_one and progress.jobs:
-                print_step(performer, command, progress)
+            if command.one_by_one:
+                jobs.extend(progress.jobs)
+                if jobs and not progress.more:
+                    print_step(performer, command, replace(progress, jobs=[*jobs]))
+                    jobs.clear()
             shown.step(progress)
 
         return performer.do(command, tell=tell)

@@ -205,6 +205,7 @@ def _progress(plan: Plan, report: Report, step: BulkStep) -> BulkProgress:
         refused=len(report.refused),
         jobs=step.touched,
         waiting=step.reopened,
+        more=bool(step.unfinished),
         settled_before=None if plan.job_filter is None else plan.job_filter.settled_before_us,
     )
 

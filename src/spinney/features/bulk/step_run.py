@@ -9,12 +9,12 @@ All other verbs go from the oldest to the newest: a rerun supersedes the jobs th
 it comes to them, and a parent has its cancel request before its last child has settled.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
-from spinney.model.operators.bulk_runs import BulkStep
+from spinney.model.operators.bulk_runs import BulkStep, TreePosition
 from spinney.model.rights.actor import Actor
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class StepRun:
         """Yield the steps on these jobs, in order. After each step, failed children are retried in place of the jobs
         that failed because of them."""
         todo = list(job_ids)
+        positions: Mapping[int, TreePosition] = {}
         while todo:
             if self._named:
                 todo = [job_id for job_id in todo if job_id not in self._opened]
@@ -111,10 +112,11 @@ class StepRun:
                 self._actor,
                 job_filter=job_filter,
                 named=self._named,
+                positions=positions,
                 now_us=self._clock(),
             )
             self._remember(step)
-            todo = [*step.unfinished, *todo[n:]]
+            todo, positions = [*step.unfinished, *todo[n:]], step.positions
             yield step
             for job_id in step.instead:
                 yield from self._in_place_of(job_id)

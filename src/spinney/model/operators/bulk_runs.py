@@ -7,10 +7,20 @@ given again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spinney.model.errors import SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import Order
+
+
+class TreePosition(NamedTuple):
+    """How far the cancel of a tree has come."""
+
+    lineage: str
+    """The lineage of the last job that was looked at; empty: none was."""
+    since_us: int
+    """When it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,8 @@ class BulkStep:
     (``failed_children``)."""
     unfinished: Sequence[int] = ()
     """Jobs that were not reached or not finished within one transaction: to be passed to the next step."""
+    positions: Mapping[int, TreePosition] = field(default_factory=dict)
+    """Where to go on in the trees of jobs in ``unfinished``: to be passed to the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
