@@ -167,6 +167,7 @@ def test_a_node_that_nobody_has_seen_is_taken_and_told(queued: Shell) -> None:
         (["net", "--nodes", "oak"], 2, "name nodes with --pin and --bar"),
         (["net", "--unpin", "oak"], 1, "is not pinned to node 'oak'; it is pinned to: none"),
         (["net", "--unbar", "elms"], 1, "did you mean 'elm'?"),
+        (["net", "--pin", "oak", "--bar", "oak"], 1, "is pinned to oak: no other node serves it"),
         (["net", "--reason", "why"], 2, "add the change"),
     ],
 )
@@ -193,6 +194,7 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
     [
         (["net", "--create"], 1, "there is a queue 'net' already"),
         (["new", "--create", "--limit", "declared"], 2, "has no declared settings"),
+        (["new", "--create", "--pin", "oak", "--bar", "elm"], 1, "a bar has no effect"),
         (["new", "--create", "--unpin", "oak"], 2, "no pins and bars to remove"),
         (["new", "--create", "--order", "random"], 2, "order must be default, fifo or lifo"),
         (["new", "--create", "--delete"], 2, "leave the other options out"),

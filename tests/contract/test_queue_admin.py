@@ -81,8 +81,9 @@ def test_a_node_that_declares_anew_does_not_undo_what_is_set(site: Site) -> None
 
 
 def test_pins_and_bars_are_added_and_taken_back_one_by_one(queued: Site) -> None:
+    change(queued, bar=("yew",))
     change(queued, pin=("oak", "elm"))
-    change(queued, pin=("ash", "oak"), unpin=("elm",), bar=("yew",))
+    change(queued, pin=("ash", "oak"), unpin=("elm",))
 
     spec = queued.store.queue_admin.in_force("q")
     assert (spec.pinned, spec.barred) == (("oak", "ash"), ("yew",))
@@ -103,6 +104,8 @@ def test_pins_and_bars_are_added_and_taken_back_one_by_one(queued: Site) -> None
         ("q", {"set": {"pinned": "oak"}}, UsageError),
         ("q", {"unpin": ("oak",)}, Refused),
         ("q", {"unbar": ("oak",)}, Refused),
+        ("q", {"pin": ("oak",), "bar": ("oak",)}, Refused),
+        ("q", {"pin": ("oak",), "set": {"barred": ("elm",)}}, Refused),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_changes_nothing(
@@ -254,7 +257,8 @@ def test_a_barred_node_serves_everything_else(queued: Site) -> None:
 def test_where_both_name_a_node_the_pin_wins(queued: Site) -> None:
     oak, elm = queued.node("oak"), queued.node("elm")
     queued.submit(n=2, queue="q")
-    change(queued, pin=("oak",), bar=("oak", "ash"))
+    change(queued, bar=("oak", "ash"))
+    change(queued, pin=("oak",))
 
     assert queued.claim(elm) == []
     assert len(queued.claim(oak)) == 2

@@ -20,7 +20,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.queues import SETTABLE, QueueSpec
 from spinney.model.states import OPEN
 from spinney.model.types import DEFAULT_QUEUE, TypeSpec
-from spinney.model.values.hints import did_you_mean, listed, unknown
+from spinney.model.values.hints import did_you_mean, first_of, listed, unknown
 from spinney.model.values.unreadable import UNREADABLE
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
@@ -72,7 +72,7 @@ class SqlQueues(SqlPart):
         removed from and added to the lists. A call that changes nothing is not in the audit.
 
         Raises UsageError (a queue that nobody has named, an invalid limit or node name), UnknownType,
-        and Refused (to unpin it from, or unbar it for, a node where it is not).
+        and Refused (to unpin it from, or unbar it for, a node where it is not; to bar a node while it is pinned).
         """
         with self._session.write() as tx:
             registry = self._session.registry
@@ -89,12 +89,13 @@ class SqlQueues(SqlPart):
         """Declare a queue as an application would, and return it. A later declaration of an
         application replaces this one.
 
-        Raises UnknownType, and Refused (it is declared or set already, or its jobs are stored in
-        another order).
+        Raises UnknownType, and Refused (it is declared or set already, its jobs are stored in another order, or it
+        is both pinned and barred).
         """
         with self._session.write() as tx:
             registry = self._session.registry
             _require_new(registry, spec)
+            _require_no_pins(spec, spec.barred)
             registry.register(tx, (), [spec])
             note(tx, now_us, actor, "queue create", spec.to_json() | {"queue": spec.name}, 1)
         return self.get(spec.name)
@@ -218,8 +219,18 @@ def _changed_settings(
             # change.
             settings[field] = _changed_nodes(name, verb, getattr(spec, field), removed, added)
     # Checks the lists of nodes that were just made.
-    registry.in_force(name, settings)
+    _require_no_pins(registry.in_force(name, settings), [*change.bar, *change.set.get("barred", ())])
     return settings
+
+
+def _require_no_pins(spec: QueueSpec, barred: Sequence[str]) -> None:
+    """Raise Refused where nodes are barred from a queue that is pinned: the bars would have no effect."""
+    if barred and spec.pinned:
+        pins = first_of(spec.pinned)
+        raise Refused(
+            f"queue {spec.name!r} is pinned to {pins}: no other node serves it, and a bar has no effect on these; "
+            f"remove pins instead ('spinney queue {spec.name} --unpin NODE'), or all of them with '--nodes any' first"
+        )
 
 
 def _changed_nodes(
