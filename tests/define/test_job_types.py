@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 from pydantic import Field
 
 from spinney import Backoff, Fail, Job, LockSpec, Spinney
 from spinney.define.job import Assignment
+from spinney.define.jobtype.signature import DeclaredParameter, Signature, merge_signatures
 from spinney.model.errors import BadName, UsageError
 from spinney.model.types import Isolation, TypeSpec
 from spinney.testing import StageHarness
@@ -214,6 +215,31 @@ def test_two_stages_may_not_mean_different_things_by_one_name(app: Spinney) -> N
 
     assert [s.name for s in deposit.spec.stages] == ["receive", "tell"]
     assert deposit.spec.schema["properties"]["note"] == {"type": "string"}, "an annotation wins over none"
+
+
+def _sized(field: Any, others: Any = int) -> Any:
+    return dict[str, Annotated[int, field]] | others | None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (_sized(Field(ge=0, description="pixels")), _sized(Field(ge=0, description="pixels")), True),
+        (_sized(Field(ge=0)), _sized(Field(ge=1)), False),
+        (_sized(Field(ge=0), Literal[1]), _sized(Field(ge=0), Literal[True]), False),
+        (_sized(Field(default_factory=lambda: 1)), _sized(Field(default_factory=lambda: 1)), False),
+        (_sized(type("Mark", (), {})), _sized(type("Mark", (), {})), False),
+    ],
+)
+def test_annotations_that_say_the_same_mean_the_same(one: Any, other: Any, *, alike: bool) -> None:
+    parameters = [{"size": DeclaredParameter(annotation=a, required=True)} for a in (one, other)]
+    stages = {f"stage {i}": Signature(fields=fields) for i, fields in enumerate(parameters)}
+
+    if alike:
+        assert merge_signatures("deposit", stages)["size"].annotation is one
+    else:
+        with pytest.raises(UsageError, match="annotate both alike, best with one name"):
+            merge_signatures("deposit", stages)
 
 
 def test_a_function_that_no_job_can_call_is_refused(app: Spinney) -> None:

@@ -146,17 +146,35 @@ def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[st
             old = merged.get(name)
             if old is None or old.annotation is Any:
                 owner[name] = stage
-            elif new.annotation not in (Any, old.annotation):
+            elif new.annotation is not Any and not _mean_the_same(old.annotation, new.annotation):
                 raise UsageError(
                     f"job type {type_name!r}: parameter {name!r} is {annotation_text(old.annotation)} in stage "
                     f"{owner[name]!r} but {annotation_text(new.annotation)} in stage {stage!r}; "
-                    f"annotate both alike, or rename one"
+                    f"annotate both alike, best with one name (such as Size = Annotated[…]), or rename one"
                 )
             annotation = new.annotation if old is None or old.annotation is Any else old.annotation
             required = new.required or (old is not None and old.required)
             default = new.default if old is None or old.default == new.default else None
             merged[name] = DeclaredParameter(annotation=annotation, required=required, default=default)
     return merged
+
+
+def _mean_the_same(one: Any, other: Any) -> bool:
+    """Return whether two annotations are equal, at any depth. What ``pydantic.Field`` returns only equals itself, so
+    the attributes of such objects are compared."""
+    if one == other:
+        return True
+    slots = [name for class_ in type(one).__mro__ for name in getattr(class_, "__slots__", ())]
+    if slots and type(one) is type(other) and not hasattr(one, "__dict__"):
+        return all(getattr(one, name, None) == getattr(other, name, None) for name in slots)
+    origin, parts = typing.get_origin(one), (typing.get_args(one), typing.get_args(other))
+    if (
+        origin in (None, typing.Literal)
+        or origin is not typing.get_origin(other)
+        or len(parts[0]) != len(parts[1])
+    ):
+        return False
+    return all(map(_mean_the_same, *parts))
 
 
 def is_plain(annotation: Any) -> bool:
