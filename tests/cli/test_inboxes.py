@@ -15,6 +15,7 @@ def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None
     output = shell.ok(
         *("inbox", "add", "uploads", "/srv/incoming/", "double", "-p", "n=1", "--rest", "1m"),
         *("--duplicates", "accept", "--host", "elm", "--queue", "slow", "--submitter", "bob", "--by", "ann"),
+        *("--reason", "a new source"),
     )
 
     assert output == "inbox uploads: no node has looked there yet\n"
@@ -37,6 +38,7 @@ def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None
         },
         "arrivals": [],
     }
+    assert "a new source" in shell.ok("audit")
     text = shell.ok("inbox", "show", "uploads", "--rejected")
     assert "/srv/incoming" in text
     assert "n = 1" in text

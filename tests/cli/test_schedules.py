@@ -147,7 +147,7 @@ def test_what_became_of_its_times_is_shown(shell: Shell) -> None:
 
 
 def test_pause_resume_and_drop(shell: Shell) -> None:
-    add(shell, "--every", "1h")
+    add(shell, "--every", "1h", "--reason", "trial")
     paused = shell.ok("schedule", "pause", "nightly", "--reason", "move")
     assert "is paused; 'spinney schedule resume nightly'" in paused
     assert schedule_document(shell)["schedule"]["paused"]
@@ -157,7 +157,8 @@ def test_pause_resume_and_drop(shell: Shell) -> None:
     assert shell.listed("schedule", "list") == []
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         entries = [entry for entry, _ in store.audit.entries()]
-    assert [(e.verb, e.reason) for e in entries[1:]] == [
+    assert [(e.verb, e.reason) for e in entries] == [
+        ("schedule add", "trial"),
         ("schedule pause", "move"),
         ("schedule resume", None),
         ("schedule drop", None),

@@ -91,6 +91,7 @@ class PutInbox(
     )
     paused: bool = Field(default=False, description="Take no files before the inbox is resumed.")
     replace: bool = Field(default=False, description="Replace an existing inbox, which is refused otherwise.")
+    reason: Reason = None
 
     def run(self, service: Service) -> Inbox:
         return self.put(service)
@@ -103,7 +104,7 @@ class PutInbox(
         submission raises, and Refused as ``SqlInboxes.put`` does.
         """
         fields = dict(self)
-        replace = fields.pop("replace")
+        replace, reason = fields.pop("replace"), fields.pop("reason")
         inbox, types = Inbox(**fields), service.store.types()
         spec = known_type(types, inbox.type)
         named = {FILE_PARAM: "name"} if FILE_PARAM in spec.schema.get("properties", {}) else {}
@@ -114,7 +115,9 @@ class PutInbox(
             service, [Options.of(inbox.options).submission(inbox.type, [text])], types, internal=internal
         )
         checked = dataclasses.replace(inbox, params=orjson.loads(text))
-        done = service.store.inboxes.put(checked, service.actor(), replace=replace, now_us=service.clock())
+        done = service.store.inboxes.put(
+            checked, service.actor(reason), replace=replace, now_us=service.clock()
+        )
         service.wake_nodes()
         return _shown(service, done)
 

@@ -87,6 +87,7 @@ class PutSchedule(
     replace: bool = Field(
         default=False, description="Replace an existing schedule, which is refused otherwise."
     )
+    reason: Reason = None
 
     def run(self, service: Service) -> Schedule:
         return self.put(service)
@@ -99,7 +100,7 @@ class PutSchedule(
         caller may not see.
         """
         fields = dict(self)
-        replace = fields.pop("replace")
+        replace, reason = fields.pop("replace"), fields.pop("reason")
         schedule, types = Schedule(**fields), service.store.types()
         try:
             checker(known_type(types, schedule.type))(dict(schedule.params))
@@ -114,7 +115,9 @@ class PutSchedule(
         )
         if replace and not service.rights.everywhere:
             _require_own(service, self.name)
-        done = service.store.schedules.put(checked, service.actor(), replace=replace, now_us=service.clock())
+        done = service.store.schedules.put(
+            checked, service.actor(reason), replace=replace, now_us=service.clock()
+        )
         service.wake_nodes()
         return _shown(service, done)
 
