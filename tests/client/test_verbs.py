@@ -37,7 +37,7 @@ EXCEPT = {
 }
 UNSAID_BODY: Mapping[str, set[str]] = {
     "PlanBulk": {"canary", "expect", "one_by_one"},
-    "RunBulk": {"dry_run", "exact", "stages"},
+    "RunBulk": {"dry_run", "exact"},
     "LayHold": {"dry_run"},
 }
 UNSAID_QUERY: Mapping[str, set[str]] = {"LiftHold": {"dry_run", "together"}, "PlanRelease": {"reason"}}

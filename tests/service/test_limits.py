@@ -417,9 +417,9 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
     rerun = Order(verb=Verb.RERUN)
 
     for control, jobs in ((ask(site), 2), (ask(site, within=AccessScope()), 5)):
-        plan = control.part(Bulk).plan(rerun, Filter(type="one"))
+        plan = control.part(Bulk).plan(rerun, Filter(type="one"), exact=True)
         assert plan.jobs == jobs
-        assert [stage.jobs for stage in control.part(Bulk).stages(plan)] == [jobs]
+        assert [stage.jobs for stage in plan.stages or ()] == [jobs]
 
 
 def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
@@ -438,10 +438,6 @@ def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
     assert site.states([alpha, beta]) == [State.CANCELLED, State.PENDING]
     with pytest.raises(Forbidden, match="a viewer and may not cancel jobs"):
         ask(site, Role.VIEWER).part(Bulk).run(forged)
-    with pytest.raises(Forbidden, match="may not rerun jobs"):
-        ask(site, Role.SUBMITTER).part(Bulk).stages(
-            Plan(order=Order(verb=Verb.RERUN), job_filter=Filter(), last=beta)
-        )
 
 
 def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> None:

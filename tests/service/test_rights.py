@@ -292,8 +292,8 @@ CASES: dict[str, Case] = {
         least=Role.OPERATOR,
         outside=UsageError,
     ),
-    "bulk.stages": Case(
-        call=lambda c, t: some(c.part(Bulk).stages(c.part(Bulk).plan(RERUN, t.which))),
+    "bulk.plan of stages": Case(
+        call=lambda c, t: some(c.part(Bulk).plan(RERUN, t.which, exact=True).stages or ()),
         least=Role.OPERATOR,
         outside=UsageError,
     ),

@@ -403,14 +403,14 @@ def test_given_a_filter_by_stage_when_a_verb_is_for_all_then_only_the_listed_job
     }
 
 
-def test_given_a_verb_that_is_confirmed_then_it_is_tried_in_a_thread_for_long_calls(
+def test_given_a_verb_then_it_is_tried_once_before_it_is_confirmed_in_a_thread_for_long_calls(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.submit("one")
-    threads, plan = [], Bulk.plan
+    plans, plan = [], Bulk.plan
 
     def planned(self: Bulk, *args: Any, **options: Any) -> Plan:
-        threads.append(threading.current_thread().name.rpartition("_")[0])
+        plans.append((threading.current_thread().name.rpartition("_")[0], options.get("exact", False)))
         return plan(self, *args, **options)
 
     monkeypatch.setattr(Bulk, "plan", planned)
@@ -419,7 +419,7 @@ def test_given_a_verb_that_is_confirmed_then_it_is_tried_in_a_thread_for_long_ca
     client.get("/jobs/verbs?verb=cancel&all=1&type=one", headers=HTML)
     client.post("/jobs/verbs", data=form, headers=HTML)
 
-    assert threads == ["store-long"] * 2
+    assert plans == [("store-long", True), ("store-long", False)]
 
 
 def test_given_the_fields_of_forms_with_a_verb_then_none_has_the_name_of_a_filter() -> None:

@@ -175,14 +175,12 @@ def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
     """
     if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
-    preview = performer.do(_plan(command, exact=False, stages=False))
+    preview = performer.do(_plan(command, exact=False))
     if max(preview.jobs, len(command.ids or ())) <= CONFIRM_ABOVE:
         return True
     doing = _doing(preview, command)
     if not sys.stdin.isatty():
         raise UsageError(f"this would {doing}; look first with --dry-run, then confirm with --yes")
-    for line in _stage_lines(performer.do(_plan(command, exact=False)).stages):
-        typer.echo(line, err=True)
     return typer.confirm(f"{doing}?", err=True)
 
 

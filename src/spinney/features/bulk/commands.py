@@ -117,15 +117,14 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
 
     exact: bool = Field(
         default=True,
-        description="With dry_run: try the operation, which takes as long as doing it; false: only count the jobs "
-        "that match.",
+        description="With dry_run: try the operation, which takes as long as doing it and also lists the stages that "
+        "would run again; false: only count the jobs that match.",
     )
-    stages: bool = Field(default=True, description="With dry_run: also list the stages that would run again.")
 
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
         sample = sorted(plan.newest)
-        stages = service.part(Bulk).stages(plan) if self.stages and plan.jobs else ()
+        stages = plan.stages or ()
         return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
 
 

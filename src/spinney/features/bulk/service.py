@@ -90,18 +90,26 @@ class Bulk(Service):
         else:
             job_filter = replace(job_filter, ids=tuple(ids)) if ids else job_filter
             fits = job_filter = order_scope.bounded(self._with_defaults(order.verb, job_filter))
-        jobs = self.store.bulk.count(fits, most=COUNTED + 1)
-        if job_filter is not None and not jobs:
+        matching = self.store.bulk.count(fits, most=COUNTED + 1)
+        if job_filter is not None and not matching:
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
-        plan = Plan(order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
+        plan = Plan(
+            order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=matching
+        )
+        matching += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
+        jobs = matching
         if exact:
             touched, plan = self._tried(plan)
             jobs, newest = len(touched), nlargest(NEWEST, touched)
-        else:
-            jobs += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
         if not exact or jobs > COUNTED:
             newest = self.store.bulk.find(fits, newest=True, limit=NEWEST)
-        return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED, newest=tuple(newest))
+        return replace(
+            plan,
+            jobs=min(jobs, COUNTED),
+            matching=min(matching, COUNTED),
+            more=jobs > COUNTED,
+            newest=tuple(newest),
+        )
 
     def _tried(self, plan: Plan) -> tuple[set[int], Plan]:
         """Return the jobs that a plan would change, and the plan with the stages that a retry or rerun would run again
@@ -149,18 +157,6 @@ class Bulk(Service):
             StageCount(type=type_, stage=stage, jobs=counted[type_, stage])
             for type_, stage in sorted(counted, key=lambda of: (types.index(of[0]), place.get(of, 0)))
         ]
-
-    def stages(self, plan: Plan) -> Sequence[StageCount]:
-        """Return the stages that a retry or rerun would run again, each with the number of jobs, type by type in
-        the order in which they run; nothing for other verbs.
-
-        An exact plan has them. Another one is tried for it, as for an exact plan. Only jobs that the caller may see
-        are counted. Raises Forbidden.
-        """
-        plan = self._within_scope(plan)
-        if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
-            return ()
-        return (self._tried(plan)[1] if plan.stages is None else plan).stages or ()
 
     def _after(self, plan: Plan) -> Iterator[Filter]:
         """Yield, for ``and_after``, a filter for each tree: the jobs that completed after its first failure."""

@@ -1,7 +1,7 @@
 """A verb on many jobs of the list: what it would do, the form that confirms it, and how far it is.
 
-A verb takes two requests: the first plans it and shows how many jobs match, the second repeats the plan and carries it
-out, unless more jobs match by then. A run that takes longer than a moment continues in the server, and its page shows
+A verb takes two requests: the first tries it and shows how many jobs it would change, the second carries it out, unless
+more jobs match by then. A run that takes longer than a moment continues in the server, and its page shows
 how far it is (``spinney.features.bulk.page``).
 """
 
@@ -19,7 +19,7 @@ from spinney.features.bulk.service import Bulk
 from spinney.features.jobs.list_page import BESIDE
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter, Job
-from spinney.model.operators.bulk_orders import Order, Verb
+from spinney.model.operators.bulk_orders import Order
 from spinney.model.operators.bulk_runs import Plan, StageCount
 from spinney.model.values.texts import counted
 from spinney.web.pages.filters import FilterQuery, parse_filters
@@ -73,19 +73,19 @@ async def do(request: Request, context: Authenticated, form: Form) -> Response:
     expected = form.whole("expect", "number of jobs")
     if not ids and expected is None:
         raise UsageError(
-            "'all' needs 'expect', the number of jobs that the page showed; go back, and confirm again"
+            "'all' needs 'expect', how many jobs matched when the page was shown; go back, and confirm again"
         )
 
     def call(control: Control) -> Plan:
         fits = None if ids else filters.resolve(control)
-        return control.part(Bulk).plan(verbs.order(form.values), fits, ids, exact=True)
+        return control.part(Bulk).plan(verbs.order(form.values), fits, ids)
 
     try:
         bulk_plan = await context.run(call, long=True)
     except UsageError as error:
         return await _verb_page(request, context, pairs, refused=str(error))
     if expected is not None and bulk_plan.jobs > expected:
-        more = f"{bulk_plan.jobs:,} jobs match now, not {expected:,} as shown before; check them, and confirm"
+        more = f"{bulk_plan.jobs:,} jobs match now, {expected:,} did before; check them, and confirm"
         return await _verb_page(request, context, pairs, refused=more)
     back = filters.address("/jobs")
     run = await request.app.state.runs.begin(
@@ -151,7 +151,7 @@ def _preview(control: Control, order: Order, ids: tuple[int, ...], filters: Filt
     sample = Filter(ids=bulk_plan.newest[:SAMPLE])
     return VerbPreview(
         plan=bulk_plan,
-        stages=control.part(Bulk).stages(bulk_plan) if order.verb in (Verb.RETRY, Verb.RERUN) else (),
+        stages=bulk_plan.stages or (),
         sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample.ids else (),
         queues=[queue.queue for queue in control.queries.queues()],
         types=control.queries.types(),

@@ -66,8 +66,9 @@ class Plan:
     last: int = 0
     """The highest job id when the plan was made."""
     jobs: int = 0
-    """How many jobs match; of named jobs, how many are in a state that allows the verb. In an exact plan: how many
-    would be changed."""
+    """How many jobs match (``matching``). In an exact plan: how many would be changed."""
+    matching: int = 0
+    """How many jobs match; of named jobs, how many are in a state that allows the verb."""
     more: bool = False
     """There are more than ``jobs``; counting ended there."""
     newest: tuple[int, ...] = ()
