@@ -154,12 +154,11 @@ def verify(query: VerifyAudit, performer: Performs, *, json: JsonOption = False)
     chain = performer.do(query)
     if chain.broken is not None:
         raise AuditBroken(chain.broken)
-    head, count, now = query.head, chain.proven, performer.do(ShowAuditHead()).head
+    now = performer.do(ShowAuditHead()).head
     if json:
-        display.print_json({"entries": count, "up_to": head, "head": now})
+        display.print_json({"entries": chain.proven, "up_to": query.head, "head": now})
         return
-    unchanged = "" if head is None else ", and those up to that head are the same as when it was noted"
-    typer.echo(f"{counted(count, 'entry is', 'entries are')} intact{unchanged}")
+    typer.echo(chain.intact_text(query.head))
     typer.echo(f"head {now}")
 
 

@@ -16,6 +16,7 @@ from spinney.model.access import Role
 from spinney.model.errors import AuditBroken
 from spinney.model.operators.audits import AuditCall, AuditEntry
 from spinney.model.values.lists import Page
+from spinney.model.values.texts import counted
 from spinney.service.service import Service
 
 _TO = "look into the audit"
@@ -48,6 +49,11 @@ class ChainVerification:
     """How many entries fit; 0 when the chain is broken."""
     broken: str | None
     """Where the chain is broken, and what that means; null: it is whole."""
+
+    def intact_text(self, head: str | None) -> str:
+        """Return the sentence about an intact chain that was verified up to ``head``, if one was given."""
+        unchanged = ", and those up to that head are the same as when it was noted" if head else ""
+        return f"{counted(self.proven, 'entry is', 'entries are')} intact{unchanged}"
 
 
 class _List(Command, route="GET /audit"):

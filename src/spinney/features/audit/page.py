@@ -18,7 +18,6 @@ from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.operators.audits import AuditCall, details
 from spinney.model.values.lists import Page
-from spinney.model.values.texts import counted
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.page_responses import number_of, page, with_query
 from spinney.web.pages.text_formats import moment
@@ -79,9 +78,7 @@ async def prove(request: Request, context: Authenticated, form: Form) -> Respons
             return Proof(broken=True, sentence=sentence(error))
         if chain.broken is not None:
             return Proof(broken=True, sentence=sentence(AuditBroken(chain.broken)))
-        unchanged = ", and those up to that head are the same as when it was noted" if head else ""
-        intact = f"{counted(chain.proven, 'entry is', 'entries are')} intact{unchanged}"
-        return Proof(broken=False, sentence=intact)
+        return Proof(broken=False, sentence=chain.intact_text(head))
 
     return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")
 
