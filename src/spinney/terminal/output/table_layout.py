@@ -1,9 +1,9 @@
-"""The widths of a table's columns: no word is cut, however narrow the terminal is.
+"""The widths of a table's columns: nothing is cut, and short words stay whole, however narrow the terminal is.
 
 Rich takes the room from all columns that may be wrapped, and then cuts words, so that on a terminal of 80 columns a
-list shows ``complet…`` for a state and half of a job's number. Here a column keeps its longest word, up to some
-length, and what is longer goes on in the next line. Where not even this fits, each row is written as one long line,
-which the terminal breaks.
+list shows ``complet…`` for a state and half of a job's number. Here a column keeps words of up to 16 letters whole, on
+narrow terminals of up to 8, and what is longer goes on in the next line. Where not even this fits, each row is written
+as one long line, which the terminal breaks.
 """
 
 from collections.abc import Iterator, Sequence
