@@ -1,11 +1,16 @@
 """How much of ``spinney`` a line needs: what it does not name is not loaded."""
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 
 from own_commands import own_commands
+from spinney.cli.commands import program
 from spinney.cli.main import run
 from spinney.terminal.command_index import COMMAND_MODULES, SUMMARIES
 
@@ -49,6 +54,19 @@ def test_help_shows_defaults_and_arguments_as_they_are_written(
 ) -> None:
     assert run([name, "--help"]) == 0
     assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [*COMMAND_MODULES, "monitor"])
+def test_help_has_no_types_of_python_no_doubled_brackets_and_no_sentence_that_is_cut(name: str) -> None:
+    def texts(command: Any, words: str) -> Iterator[str]:
+        yield command.get_help(typer.Context(command, info_name=words))
+        for below in getattr(command, "commands", {}).values():
+            yield from texts(below, f"{words} {below.name}")
+
+    root = program()
+    for text in texts(root.get_command(typer.Context(root), name), name):
+        assert text.startswith("Usage: ")
+        assert not re.search(r"(?m)<(str|int|float|path|file|bool|list)\b|\[\[|\.\.\.[]}]|^ .*\.\.\.$", text)
 
 
 @pytest.mark.parametrize("name", ["retry", "hold"])

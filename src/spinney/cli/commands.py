@@ -17,10 +17,8 @@ from spinney.cli import shells
 from spinney.terminal import applications, endpoint
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS, SUMMARIES
 from spinney.terminal.options.arguments import VersionOption, option
+from spinney.terminal.options.help_texts import tidy_help
 from spinney.terminal.output.display import safe
-
-_BORDER = 6
-"""How many columns a line of help needs beside the command's name and its summary."""
 
 
 class LazyCommands(TyperGroup):
@@ -55,17 +53,13 @@ class LazyCommands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands into the help, under their headings, with all names in one column.
 
-        Each summary of Spinney's own commands is cut to the width of the terminal; those of packages are printed with
-        control characters escaped, since they come from other people's files.
+        Summaries of packages are printed with control characters escaped, since they come from other people's files.
         """
         brought = applications.installed_commands()
         wide = max(map(len, (*SUMMARIES, *brought.applications)))
-        room = formatter.width - _BORDER - wide
         for heading, under in HEADINGS.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name.ljust(wide), self.commands[name].get_short_help_str(room)) for name in under]
-                )
+                formatter.write_dl([(name.ljust(wide), summary) for name, summary in under.items()])
         if brought.applications:
             with formatter.section(applications.HEADING):
                 items = brought.applications.items()
@@ -85,7 +79,7 @@ def _commands_of(module: str) -> Mapping[str, Any]:
     """Return the commands of a module, named relative to ``spinney``, by their names."""
     alone = typer.Typer(rich_markup_mode=None)
     alone.add_typer(import_module(f"spinney.{module}").app)
-    return get_group(alone).commands
+    return tidy_help(get_group(alone)).commands
 
 
 @cache

@@ -24,6 +24,7 @@ from typing import Any
 
 from spinney.model.errors import UsageError
 from spinney.terminal.command_index import COMMAND_MODULES
+from spinney.terminal.options.help_texts import tidy_help
 
 GROUP = "spinney.commands"
 ROUTES = "spinney.routes"
@@ -164,7 +165,7 @@ def _ready(app: Any, name: str) -> Any:
     import typer
     from typer.main import get_group
 
-    # Below another, so that it is a group though it have but one command.
-    outer = typer.Typer()
+    # Below another, so that it is a group though it have but one command, and its help looks as Spinney's own.
+    outer = typer.Typer(rich_markup_mode=None)
     outer.add_typer(app, name=name)
-    return get_group(outer).commands[name]
+    return tidy_help(get_group(outer).commands[name])

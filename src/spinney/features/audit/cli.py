@@ -144,7 +144,7 @@ def print_head(answer: ChainHead) -> Shown:
     VerifyAudit,
     "verify",
     head=argument(
-        "[HEAD]",
+        "HEAD",
         "A head that was printed or exported earlier; also proves that no entry up to it was "
         "removed or rewritten.",
     ),

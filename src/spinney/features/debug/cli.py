@@ -30,7 +30,7 @@ app = typer.Typer()
 
 
 AppArgument = Annotated[
-    str | None, argument("[APP]", "The application, as module:attribute (default: 'app' of spinney.toml).")
+    str | None, argument("APP", "The application, as module:attribute (default: 'app' of spinney.toml).")
 ]
 StageOption = Annotated[
     str | None,

@@ -19,7 +19,7 @@ def files(
     job: JobArgument,
     path: Annotated[
         str | None,
-        argument("[FILE]", "Print this file; its path as in the list."),
+        argument("FILE", "Print this file; its path as in the list."),
     ] = None,
     raw: RawOption = False,
     json: JsonOption = False,

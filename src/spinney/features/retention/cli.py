@@ -39,7 +39,7 @@ app = typer.Typer()
 @app.command()
 def keep(
     type_: Annotated[
-        str | None, argument("[TYPE", "A job type, or '*' (in quotes) for all types.", completion.types)
+        str | None, argument("TYPE", "A job type, or '*' (in quotes) for all types.", completion.types)
     ] = None,
     state: Annotated[
         str | None,
@@ -52,7 +52,7 @@ def keep(
     time_: Annotated[
         str | None,
         argument(
-            "TIME]",
+            "TIME",
             "How long: 30d, 12h, 'forever', or 'declared' for what the job type declares.",
             completion.periods,
         ),

@@ -130,7 +130,7 @@ app = typer.Typer()
 @with_option_groups
 def submit(
     type_: Annotated[
-        str | None, argument("[TYPE]", "The job type (default: that of --queue).", completion.types)
+        str | None, argument("TYPE", "The job type (default: that of --queue).", completion.types)
     ] = None,
     *,
     param: ParamOption = None,

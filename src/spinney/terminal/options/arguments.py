@@ -96,11 +96,11 @@ RawOption = Annotated[
 ]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
 JobsArgument = Annotated[
-    list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)
+    list[int], typer.Argument(metavar="JOB", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)
 ]
 SomeJobsArgument = Annotated[
     list[int] | None,
-    typer.Argument(metavar="[JOB...]", help="The jobs' numbers.", min=1, max=JOB_ID_MAX, show_default=False),
+    typer.Argument(metavar="JOB", help="The jobs' numbers.", min=1, max=JOB_ID_MAX, show_default=False),
 ]
 SlotsOption = Annotated[
     int | None,

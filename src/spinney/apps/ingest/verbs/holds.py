@@ -57,7 +57,7 @@ def _pausable(incomplete: str) -> list[str]:
 Pausable = Annotated[
     Text,
     Field(description="The queue: `ingest`, `access-small` or `access-large`."),
-    typer.Argument(metavar="[QUEUE]", autocompletion=_pausable),
+    typer.Argument(metavar="QUEUE", autocompletion=_pausable),
 ]
 
 
@@ -85,7 +85,7 @@ class Release(Verb, changes=True, long=True):
     """Release a held collection, or a batch that its profile holds."""
 
     collection: Annotated[
-        Text | None, typer.Argument(metavar="[COLLECTION]", autocompletion=completion.collections)
+        Text | None, typer.Argument(metavar="COLLECTION", autocompletion=completion.collections)
     ] = Field(default=None, description="The held collection.", examples=["maps"])
     batch: Annotated[Text | None, typer.Option(metavar="BATCH")] = Field(
         default=None, description="A batch that its profile holds.", examples=["4711"]
