@@ -133,6 +133,14 @@ def test_lists_say_so_when_all_that_could_run_a_job_are_silent(shell: Shell) -> 
     assert "given no sign of life" in shell.ok("explain", "1")
 
 
+def test_lists_say_so_when_all_that_know_the_type_have_other_code_for_it(shell: Shell) -> None:
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        store.join(replace(INFO, stages=("double/former",)), now_us=now_us())
+    shell.ok("submit", "double", "-p", "n=1")
+
+    assert "no running node has code with stage 'double' of 'double'; start one" in shell.ok("list")
+
+
 def test_a_running_job_whose_node_is_silent_is_listed_and_waited_for_with_that_message(
     staffed: Shell,
 ) -> None:

@@ -179,6 +179,14 @@ def test_a_type_that_no_running_node_knows_is_named(working: Shell) -> None:
     assert "no running node knows the type 'foreign'" in working.ok("show", job)
 
 
+def test_a_node_says_which_stages_its_code_has(working: Shell) -> None:
+    with open_local_store(f"sqlite:///{working.folder}/spinney.db") as store:
+        (node,) = store.nodes()
+
+    assert node.knows("double", "double")
+    assert not node.knows("double", "of_newer_code")
+
+
 def test_a_list_of_jobs_is_waited_for(working: Shell) -> None:
     lines = "".join(f'{{"n": {n}}}\n' for n in range(300))
 

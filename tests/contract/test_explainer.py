@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from explanations import explained
+from spinney.features.explain.commands import Obstacle, _obstacles
 from spinney.features.explain.explanation import Explanation
 from spinney.model.errors import NoSuchJob
 from spinney.model.fleet import OVER
@@ -49,6 +50,23 @@ def test_no_node_that_knows_the_type(site: Site) -> None:
 
     assert explanation.cause == "unknown type"
     assert "no running node (a) knows job type 'one'" in explanation.sentence
+
+
+def test_no_node_whose_code_has_the_stage(site: Site) -> None:
+    site.node("old", types=TYPES, stages=("one/former",))
+    job_id = site.submit_one()
+
+    def obstacle() -> Obstacle | None:
+        return _obstacles(site.store, site.now)(site.store.job(job_id))
+
+    explanation = explain(site, job_id)
+    assert (explanation.cause, explanation.command) == ("unknown stage", "spinney node")
+    assert "no running node (old) has code with stage 'work' of job type 'one'" in explanation.sentence
+    assert obstacle() == Obstacle(job_id=job_id, cause="unknown_stage")
+
+    site.node("new", types=TYPES, stages=("one/work",))
+    assert explain(site, job_id).cause == "next"
+    assert obstacle() is None
 
 
 def test_the_only_node_that_knows_the_type_drains(site: Site) -> None:
@@ -705,6 +723,7 @@ NEVER = frozenset(
         "retry",
         "lane asleep",
         "unknown type",
+        "unknown stage",
         "no node",
         "draining",
         "slots",

@@ -323,6 +323,9 @@ class NodeInfo:
     """When it last joined, beat or changed its state, by its own clock."""
     version: str
     types: tuple[str, ...]
+    stages: tuple[str, ...] | None = None
+    """The stages of these types in its code, each as ``type/stage``; None: any. The code of another node may have
+    others."""
     serves: QueueSelection = ALL
     """The queues that it serves, as it was started."""
     leases: int = 0
@@ -348,6 +351,10 @@ class NodeInfo:
         """Return how long its heartbeat counter must not have changed, by the clock of an observer, before it is
         dead."""
         return LEASE_MAX_S if self.lease_s is None else self.lease_s
+
+    def knows(self, type_: str, stage: str | None) -> bool:
+        """Return whether its code has this stage of this type."""
+        return type_ in self.types and (self.stages is None or f"{type_}/{stage}" in self.stages)
 
     @property
     def claims(self) -> bool:

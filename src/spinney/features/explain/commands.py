@@ -29,10 +29,18 @@ class Obstacle:
 
     job_id: int
     """The job that cannot start, or may have stopped."""
-    cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "silent", "no_external_worker"]
-    """Why it cannot start: no node is running, none knows its type, none may serve its queue, all that could
-    run it are drained, or give no sign of life, or no external worker claims its stage. A claimed or running job has
-    only ``silent``: the node that has it gives no sign of life."""
+    cause: Literal[
+        "no_node",
+        "unknown_type",
+        "unknown_stage",
+        "queue_not_served",
+        "drained",
+        "silent",
+        "no_external_worker",
+    ]
+    """Why it cannot start: no node is running, none knows its type, or its stage, none may serve its queue, all that
+    could run it are drained, or give no sign of life, or no external worker claims its stage. A claimed or running job
+    has only ``silent``: the node that has it gives no sign of life."""
     node: str | None = None
     """With ``drained`` and ``silent``, a node that could run it, or the one that has it."""
 
@@ -102,9 +110,10 @@ def _obstacles(store: Store, now_us: int) -> Callable[[Job], Obstacle | None]:
             return None if lane in claimed else Obstacle(job_id=job.id, cause="no_external_worker")
         if not any(node.types for node in nodes):
             return Obstacle(job_id=job.id, cause="no_node")
-        knowing = [node for node in nodes if job.type in node.types]
+        knowing = [node for node in nodes if node.knows(job.type, job.stage)]
         if not knowing:
-            return Obstacle(job_id=job.id, cause="unknown_type")
+            is_known = any(job.type in node.types for node in nodes)
+            return Obstacle(job_id=job.id, cause="unknown_stage" if is_known else "unknown_type")
         queue = store.queue_admin.in_force(job.queue)
         able = [node for node in knowing if may_serve(queue, node.name, node.serves)]
         if not able:

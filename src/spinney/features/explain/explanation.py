@@ -41,9 +41,9 @@ class Explanation:
     cause: str
     """The cause as a word for programs: ``hold``, ``own hold``, ``vanished stage``, ``released``, ``queue
     limit``, ``share``, ``lock``, ``deadlock``, ``needs``, ``children``, ``serial``, ``scheduled``, ``retry``,
-    ``lane asleep``, ``unknown type``, ``pinned``, ``barred``, ``not served``, ``no node``, ``no external
-    worker``, ``home``, ``silent``, ``draining``, ``drained``, ``degraded``, ``recovering``, ``slots``, ``priority``,
-    ``turn``, ``next``, ``claimed``, ``running``, ``cancelling``, ``settled``, ``accepted``."""
+    ``lane asleep``, ``unknown type``, ``unknown stage``, ``pinned``, ``barred``, ``not served``, ``no node``,
+    ``no external worker``, ``home``, ``silent``, ``draining``, ``drained``, ``degraded``, ``recovering``, ``slots``,
+    ``priority``, ``turn``, ``next``, ``claimed``, ``running``, ``cancelling``, ``settled``, ``accepted``."""
     sentence: str
     """The cause in words, for people; it names only jobs that the caller may see."""
     start_us: int | None = None

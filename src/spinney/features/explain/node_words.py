@@ -129,6 +129,12 @@ def _unknown_type(job_id: int, facts: Facts) -> Words:
     return f"no running node ({few(facts['nodes'])}) knows job type {facts['type']!r}", START_NODE
 
 
+def _unknown_stage(job_id: int, facts: Facts) -> Words:
+    """Nodes know the type, but the code of none of them has the stage: they were started with another version."""
+    stage = f"stage {facts['stage']!r} of job type {facts['type']!r}"
+    return f"no running node ({few(facts['nodes'])}) has code with {stage}", START_NODE
+
+
 def _no_external_worker(job_id: int, facts: Facts) -> Words:
     return f"there is no external worker that claims {_external(facts)}; start the program that runs it", None
 
@@ -182,6 +188,7 @@ NODE_WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
     "draining": _draining,
     "degraded": _degraded,
     "unknown type": _unknown_type,
+    "unknown stage": _unknown_stage,
     "no external worker": _no_external_worker,
     "no node": lambda job_id, facts: ("no node is running", START_NODE),
 }

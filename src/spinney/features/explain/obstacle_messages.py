@@ -67,6 +67,8 @@ def _sentence(obstacle: "Obstacle", job: Job) -> str:
             return NO_NODE
         case "unknown_type":
             return f"no running node knows the type {job.type!r}; start one whose application has it"
+        case "unknown_stage":
+            return f"no running node has code with stage {job.stage!r} of {job.type!r}; start one that has it"
         case "queue_not_served":
             return f"no running node may serve queue {job.queue}; 'spinney explain {job.id}' says why"
         case "drained":

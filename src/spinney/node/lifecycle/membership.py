@@ -125,6 +125,9 @@ def _node_info(
         seen_us=own.started_us,
         version=VERSION,
         types=tuple(job_type.name for job_type in hello.types),
+        stages=tuple(
+            f"{job_type.name}/{stage.name}" for job_type in hello.types for stage in job_type.stages
+        ),
         serves=settings.serves,
         root=root,
         lease_s=settings.lease_period_s,

@@ -166,6 +166,7 @@ _ADVICE = {
     "attempts.result": "restore the row from a backup, or run the stage again (spinney rerun)",
     "data.value": "stages that read it fail; restore the row from a backup, or delete it",
     "nodes.types": "restart the node",
+    "nodes.stages": "restart the node",
     "nodes.serves": "the node claims nothing; restart it",
     "external_workers.lanes": "the external worker claims nothing; let it join again",
     "users.rights": "the user may do nothing; set the rights again (spinney user set)",

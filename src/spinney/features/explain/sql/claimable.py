@@ -88,8 +88,9 @@ class Claimable(Case):
             return away
         active = [n for n in present if n.state == "active"]
         queue = self.registry.queue(self.row.queue)
-        obstacle = obstacles.pinned_away(queue, self.row.type, present) or obstacles.shut_out(
-            queue, self.row.type, active
+        type_, stage = self.row.type, self.row.stage
+        obstacle = obstacles.pinned_away(queue, type_, stage, present) or obstacles.shut_out(
+            queue, type_, stage, active
         )
         if obstacle is not None:
             return self._stopped_by(obstacle)
@@ -97,12 +98,15 @@ class Claimable(Case):
             if (obstacle := obstacles.drained(self.tx, self.row.type, able)) is not None:
                 return self._stopped_by(obstacle)
             return self._silent([n for n in able if n.claims], everywhere)
-        knowing = [n for n in present if n.state == "draining" and self.row.type in n.types]
+        knowing = [n for n in present if n.state == "draining" and n.knows(type_, stage)]
         if draining := [n.name for n in knowing if not self._is_silent(n)]:
             return self._cause("draining", nodes=draining, type=self.row.type)
         if not active:
             return self._cause("no node")
-        return self._cause("unknown type", type=self.row.type, nodes=[n.name for n in active[:NAMED]])
+        names = [n.name for n in active[:NAMED]]
+        if any(type_ in n.types for n in active):
+            return self._cause("unknown stage", type=type_, stage=stage, nodes=names)
+        return self._cause("unknown type", type=type_, nodes=names)
 
     def _stopped_by(self, obstacle: Obstacle | None) -> Cause | None:
         return None if obstacle is None else self._cause(obstacle.cause, **obstacle.facts)
@@ -125,8 +129,10 @@ class Claimable(Case):
     def _takes(self, node: NodeInfo, queue: str, type_: str | None = None, stage: str | None = None) -> bool:
         """Return whether the node may claim jobs of this queue, type and stage (None: those of the job), wherever their
         folders are."""
-        runs = obstacles.entry(self.registry, type_ or self.row.type, stage or self.row.stage or "")
-        return runs in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
+        type_, stage = type_ or self.row.type, stage or self.row.stage or ""
+        runs = obstacles.entry(self.registry, type_, stage)
+        knows = runs in node.types if node.is_external_worker else node.knows(runs, stage)
+        return knows and may_serve(self.registry.queue(queue), node.name, node.serves)
 
     def _reaches(self, node: NodeInfo, home: int) -> bool:
         """Return whether the node may claim jobs whose folder is at that home."""

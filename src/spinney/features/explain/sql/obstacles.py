@@ -32,7 +32,9 @@ class Obstacle(NamedTuple):
 # --- nodes --------------------------------------------------------------------------------------
 
 
-def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obstacle | None:
+def pinned_away(
+    queue: QueueSpec, type_: str, stage: str | None, nodes: Sequence[NodeInfo]
+) -> Obstacle | None:
     """Return the obstacle when the queue is pinned to nodes of which none is active, whatever the other nodes
     could run. Its facts say which of them are draining, and whether ``others`` could run the job if it were
     not pinned."""
@@ -46,19 +48,19 @@ def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obst
             "queue": queue.name,
             "pinned": queue.pinned,
             "draining": sorted({n.name for n in nodes if n.state == "draining" and n.name in queue.pinned}),
-            "others": any(type_ in n.types and may_serve(open_, n.name, n.serves) for n in active),
+            "others": any(n.knows(type_, stage) and may_serve(open_, n.name, n.serves) for n in active),
         },
     )
 
 
-def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstacle | None:
-    """Return the obstacle when none of the active nodes that know the type may serve the queue; None also
+def shut_out(queue: QueueSpec, type_: str, stage: str | None, active: Sequence[NodeInfo]) -> Obstacle | None:
+    """Return the obstacle when none of the active nodes that know the stage may serve the queue; None also
     when none knows it.
 
     ``pinned``: those to which the queue is pinned do not know the type. ``barred``: the queue bars some.
     ``not served``: they were started without the queue.
     """
-    knowing = [n for n in active if type_ in n.types]
+    knowing = [n for n in active if n.knows(type_, stage)]
     if not knowing or any(may_serve(queue, n.name, n.serves) for n in knowing):
         return None
     facts: dict[str, Any] = {"queue": queue.name, "pinned": queue.pinned, "type": type_}

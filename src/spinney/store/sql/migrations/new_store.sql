@@ -409,6 +409,7 @@ CREATE TABLE nodes (
 	seen_us INTEGER NOT NULL, 
 	version TEXT NOT NULL, 
 	types TEXT NOT NULL, 
+	stages TEXT, 
 	load TEXT, 
 	serves TEXT, 
 	trouble TEXT, 

@@ -46,6 +46,7 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
         "seen_us": now_us,
         "version": node.version,
         "types": list_text(node.types),
+        "stages": None if node.stages is None else list_text(node.stages),
         "serves": serves_text(node.serves),
         "home": home,
         "lease_s": node.lease_s,
@@ -153,7 +154,12 @@ _NODES = RowMap(
         "is_external_worker": "p.node_id is not null",
     },
     prefix="n.",
-    decode={"types": lambda text: tuple(json_list(text)), "serves": serves, "load": Load.from_json},
+    decode={
+        "types": lambda text: tuple(json_list(text)),
+        "stages": lambda text: None if text is None else tuple(json_list(text)),
+        "serves": serves,
+        "load": Load.from_json,
+    },
     omit=("root",),
 )
 

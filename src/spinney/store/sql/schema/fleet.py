@@ -22,6 +22,7 @@ nodes = table(
     Column("seen_us", Id, nullable=False),
     Column("version", Chars, nullable=False),
     Column("types", Chars, nullable=False),
+    Column("stages", Chars),
     Column("load", Chars),
     Column("serves", Chars),
     Column("trouble", Chars),
@@ -32,7 +33,8 @@ nodes = table(
 )
 """The nodes, one row for each start of a node. ``state``: active, draining or left. ``beat``: the counter of its
 heartbeats; ``seen_us``: the time of the last one by its own clock. ``slots``: how many stages it runs at a time.
-``types``: JSON of the job types that it has. ``load``: JSON of its measurements of its host. ``serves``: JSON of the
+``types``: JSON of the job types that it has. ``stages``: JSON of their stages (``type/stage``) in its code; null: an
+external worker, or a node that did not say. ``load``: JSON of its measurements of its host. ``serves``: JSON of the
 queues that it was started for or without; null: all. ``trouble``: why it works worse than it should, while it does.
 ``degraded_since_us``: the time of the heartbeat that first reported a trouble; null: none lasts. ``schema_version``:
 the schema for which its code was written. ``home``: the folder root of its jobs (see ``homes``); 0: folders are shared.
