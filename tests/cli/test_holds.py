@@ -190,11 +190,15 @@ def test_what_cannot_be_meant_is_refused(shell: Shell, words: list[str], says: s
         (["release", "7"], "there is no job 7"),
         (["release", "--hold", "7"], "there is no hold 7"),
         (["release", "--all"], "there is no hold on everything"),
-        (["release", "--type", "double"], "there is no hold on type double"),
+        (["release", "--type", "double"], "'spinney release --state held' with a filter"),
     ],
 )
 def test_what_is_not_there_is_refused(shell: Shell, words: list[str], says: str) -> None:
     assert says in shell.refused(1, *words)
+
+
+def test_each_of_release_is_described_as_releasing(shell: Shell) -> None:
+    assert "--each Release each held job that matches" in " ".join(shell.ok("release", "--help").split())
 
 
 def test_odd_reasons_are_shown_without_harm(shell: Shell) -> None:

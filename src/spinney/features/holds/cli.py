@@ -107,6 +107,10 @@ class ReleaseOptions(ScopeOptions):
     all_: Annotated[bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")] = (
         False
     )
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Release each held job that matches, and no hold that covers several."),
+    ] = False
 
 
 app = typer.Typer()

@@ -213,7 +213,10 @@ def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
         holds = performer.do(ListHolds(released=released)).items
         if same := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
             return same
-    raise NoSuch(f"there is no hold on {scope_text(scope, name)}; 'spinney holds' lists them all")
+    raise NoSuch(
+        f"there is no hold on {scope_text(scope, name)}; 'spinney holds' lists them all, and 'spinney release "
+        "--state held' with a filter releases jobs that are held one by one"
+    )
 
 
 def lift_holds(
