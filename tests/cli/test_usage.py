@@ -264,15 +264,26 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
         bare.folder.chmod(0o700)
 
 
-def test_a_read_only_file_system_is_told_from_missing_rights(bare: Shell) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_on_a_read_only_file_system_a_store_is_read_and_not_written(bare: Shell, *, killed: bool) -> None:
     (bare.folder / "jobs.py").write_text("from spinney import Spinney\napp = Spinney()\n")
     with small_disk(bare.folder / "disk", 16) as disk:
         store = ("--store", f"sqlite:///{disk.folder}/spinney.db")
         bare.ok("init", *store)
+        hold = ("hold", "--queue", "default", "--reason", "in the file", *store)
+        bare.ok(*hold)
+        if killed:  # so that what was written last is only in the log
+            write = (
+                "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]); "
+                "db.execute(\"update holds set reason = 'in the log'\"); db.commit(); os._exit(0)"
+            )
+            subprocess.run([sys.executable, "-c", write, str(disk.folder / "spinney.db")], check=True)
         subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
 
-        for words in (("hold", "--type", "x", "--reason", "y"), ("list",)):
-            assert "its file system is read-only" in bare.refused(1, *words, *store)
+        assert ("in the log" if killed else "in the file") in bare.ok("holds", *store)
+        assert "its file system is read-only" in bare.refused(1, *hold)
+        if killed:
+            return
         node = bare.run("node", "jobs:app", *store)
 
     assert (node.returncode, node.stderr.count("\n")) == (2, 1), node.stderr

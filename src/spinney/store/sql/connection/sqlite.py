@@ -13,7 +13,7 @@ copies a store, writes and makes checkpoints only inside the queue.
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +29,8 @@ from spinney.store.sql.connection.sqlite_file import (
     explained,
     explanation,
     is_locked,
+    is_read_only,
+    opening_mode,
     quoted,
     refuse_network,
     require_same_file,
@@ -196,7 +198,7 @@ class SqliteDatabase(Database):
 
     def _open_reader(self) -> sqlite3.Connection:
         if self._reader is None:
-            reader = self._to_store()
+            reader = self._to_store(to_read=True)
             with closed_on_error(reader), explained(self.path):
                 reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
                 self._insist(lambda: self._set_up(reader))
@@ -286,7 +288,7 @@ class SqliteDatabase(Database):
                 f"cannot make the store {self.path}: {error.strerror}; choose a folder you can write to"
             ) from error
 
-    def _to_store(self) -> sqlite3.Connection:
+    def _to_store(self, *, to_read: bool = False) -> sqlite3.Connection:
         """Return a connection to the store in this file, without settings: these would change the file, which may
         belong to another program. Raises StoreUnusable, with what to do, when this code cannot work with what is
         there."""
@@ -295,9 +297,10 @@ class SqliteDatabase(Database):
             raise StoreMissing(
                 f"there is no store at {self.path}; make one with 'spinney init' or name another"
             )
-        if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
-            raise unwritable(self.path)
-        make_directory(self.run_folder, like=self.path)
+        if not (to_read and is_read_only(self.path)):
+            if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
+                raise unwritable(self.path)
+            make_directory(self.run_folder, like=self.path)
         with explained(self.path):
             connection = self._insist(self._opened)
             with closed_on_error(connection):
@@ -318,7 +321,7 @@ class SqliteDatabase(Database):
 
     def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"file:{quoted(self.path)}?mode=rw",
+            f"file:{quoted(self.path)}?{opening_mode(self.path)}",
             uri=True,
             timeout=busy_s,
             isolation_level=None,
@@ -336,16 +339,14 @@ class SqliteDatabase(Database):
 
     def close(self) -> None:
         """Close both connections and the lock files; the next use opens them again."""
-        # The last connection that is closed makes a checkpoint, so it has to be inside the write queue.
-        write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
-        if write_queue is None:
-            return
-        with write_queue.passed():
-            if self._reader is not None:
-                self._reader.close()
-            if self._writer is not None:
-                self._writer.close()
-        write_queue.close()
+        with ExitStack() as closed:
+            # The last connection that is closed makes a checkpoint, so it has to be inside the write queue.
+            if self._write_queue or (self._reader and not is_read_only(self.path)):
+                write_queue = closed.enter_context(closing(self._write_queue or WriteQueue(self.run_folder)))
+                closed.enter_context(write_queue.passed())
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
         self._reader = self._writer = self._write_queue = self._file = None
 
 

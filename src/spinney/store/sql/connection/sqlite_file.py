@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
+from spinney.model.values.paths import beside
 from spinney.store.sql.connection.lock_wait import locked
 from spinney.store.sql.connection.schema_state import incomplete
 
@@ -148,16 +149,31 @@ def unwritable(path: Path) -> StoreUnusable:
             f"cannot open the store {path}: {error.strerror}; raise the limit of open files (ulimit -n, or "
             f"LimitNOFILE= of systemd)"
         )
-    try:
-        read_only = os.statvfs(path.parent).f_flag & os.ST_RDONLY
-    except OSError:
-        read_only = 0
-    if read_only:
+    if is_read_only(path):
         return StoreUnusable(
             f"cannot write to the store {path}: its file system is read-only; see in the kernel's log why, and mount "
             "it again for writing"
         )
     return StoreUnusable(f"cannot write to the store {path}; check the owner and rights of it and its folder")
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether the file system of this file is read-only, as a snapshot, a backup, or a disk with errors is."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def opening_mode(path: Path) -> str:
+    """Return the parameters of the URI by which SQLite opens a store.
+
+    On a read-only file system SQLite cannot make the files of the log. Where there is a log, left by a process that
+    died or used by one that writes elsewhere, SQLite reads it; where there is none, nothing is missing from the file,
+    which is opened as one that nobody changes."""
+    if not is_read_only(path):
+        return "mode=rw"
+    return "mode=ro" if beside(path, "-wal").exists() else "mode=ro&immutable=1"
 
 
 def _try_descriptors(number: int) -> None:
