@@ -64,17 +64,13 @@ class ServerAddress:
 
     def away(self, error: Exception) -> ServerUnavailable:
         """Return the error for a server that cannot be reached, or does not answer."""
-        return ServerUnavailable(
-            f"the server at {self.shown} does not answer ({error}); {self._advice(error)}"
-        )
-
-    def _advice(self, error: Exception) -> str:
-        """Return what to do about the error: try the other scheme where the server may not speak this one."""
+        host = self.base.partition("://")[2]
         if "WRONG_VERSION_NUMBER" in str(error):  # OpenSSL's name for an answer that is no TLS
-            return f"it does not speak TLS there; write http://{self.base.removeprefix('https://')}"
-        if self.base.startswith("http://") and self.socket is None and isinstance(error, _BREAKS_OFF):
-            return f"see that it runs; if it speaks TLS, write https://{self.base.removeprefix('http://')}"
-        return "see that it runs, and its address"
+            return ServerUnavailable(f"the server at {self.shown} does not speak TLS; write http://{host}")
+        advice = "see that it runs, and its address"
+        if self.socket is None and self.base.startswith("http://") and isinstance(error, _BREAKS_OFF):
+            advice = f"see that it runs; if it speaks TLS, write https://{host}"
+        return ServerUnavailable(f"the server at {self.shown} does not answer ({error}); {advice}")
 
 
 def _is_http(url: str) -> bool:
