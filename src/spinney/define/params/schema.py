@@ -287,7 +287,9 @@ def _word(schema: Mapping[str, Any], prop: Mapping[str, Any], text: str) -> Any:
     kinds = {node.get("type") for node in nodes}
     if "string" not in kinds:
         return value
-    if type(value) in (int, float) and Decimal(text) != Decimal(repr(value)):
-        return text  # a Decimal, or a text: as a number it would lose digits
+    if type(value) in (int, float):
+        kept, is_decimal = Decimal(repr(value)), any(node.get("format") == "decimal" for node in nodes)
+        if Decimal(text) != kept or (is_decimal and text != repr(value)):
+            return text  # a Decimal, or a text: as a number it would lose digits, the last 0 of 1.50 too
     others = _KINDS.get(type(value), ("null",) if value is None else ())
     return value if kinds.intersection(others) else text
