@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.errors import DuplicateKey, Refused, UsageError
 from spinney.model.states import State
 
 from .words import Site, submission
@@ -71,8 +71,11 @@ def test_one_taken_key_and_none_of_the_call_is_stored(site: Site) -> None:
 
 
 def test_the_same_key_twice_in_one_call_is_refused(site: Site) -> None:
-    with pytest.raises(DuplicateKey):
+    # Not DuplicateKey: callers take that as the sign that the job is there already.
+    with pytest.raises(UsageError, match="two jobs of this call have the key 'k'"):
         site.submit("one", {}, {}, keys=("k", "k"))
+    with pytest.raises(UsageError, match="two jobs of this call have the key 'k'"):
+        site.submit_all(submission(keys=("k",)), submission(n=2, keys=("l", "k")))
 
     assert site.ids() == []
 

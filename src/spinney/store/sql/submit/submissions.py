@@ -45,6 +45,7 @@ class SqlSubmissions:
         from spinney.store.sql.submit import idempotency, needs, new_jobs, staging
         from spinney.store.sql.transitions.hold_rows import hold_new
 
+        _refuse_repeated_keys(submissions)
         write, registry = self.session.write, self.session.registry
         with write(awaited=True) as tx:
             if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
@@ -189,3 +190,16 @@ class SqlSubmissions:
                 cascade.began_to_wait(parent_id)
             cascade.drain()
             return parent_id
+
+
+def _refuse_repeated_keys(submissions: Sequence[Submission]) -> None:
+    """Raise UsageError when two jobs of a call have the same key. DuplicateKey would name the first of them, which is
+    not accepted either, and callers take it as the sign that their job is there already."""
+    seen = set[str]()
+    for key in (key for submission in submissions for key in submission.keys or ()):
+        if key in seen:
+            raise UsageError(
+                f"two jobs of this call have the key {key!r}; leave one of them out, or choose another key. Nothing "
+                "was submitted"
+            )
+        seen.add(key)
