@@ -324,6 +324,11 @@ def _key_of_another_type(job: Job) -> None:
     job.submit(batch.options(key="k"), names=[])
 
 
+def _key_of_a_subjob_of_another_type(job: Job) -> None:
+    job.spawn(count.options(key="k"), file="a")
+    job.spawn(batch.options(key="k"), names=[])
+
+
 def _need_of_itself(job: Job) -> None:
     job.submit(count.options(needs=[job.id]), file="a")
     job.spawn(count.options(needs=[4711]), file="a")
@@ -341,6 +346,7 @@ def _need_of_itself(job: Job) -> None:
         (_beyond_one, UsageError, "has a capacity of 1, so that nobody can take 2"),
         (_beyond_the_declared, UsageError, "has a capacity of 4, so that nobody can take 5"),
         (_key_of_another_type, DuplicateKey, "'k' is taken by job 4"),
+        (_key_of_a_subjob_of_another_type, DuplicateKey, "'k' is taken for ever by job 4"),
         (_need_of_itself, Cycle, "take 3 out of its needs"),
     ],
 )

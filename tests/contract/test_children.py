@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from spinney.model.access import AccessScope
-from spinney.model.errors import NoSuchJob, UnknownType
+from spinney.model.errors import DuplicateKey, NoSuchJob, UnknownType
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
@@ -232,6 +232,16 @@ def test_the_same_key_is_still_the_same_child_when_that_has_settled(site: Site) 
 
     assert site.spawn(lease, keys=("k",)) == [child]
     assert site.state(child) is State.COMPLETED
+
+
+def test_the_key_of_a_child_of_another_type_is_refused(site: Site) -> None:
+    lease = site.run(site.submit_one("parent"))
+    (child,) = site.spawn(lease, keys=("k",))
+
+    with pytest.raises(DuplicateKey, match=f"taken for ever by job {child}; .* choose another key"):
+        site.spawn(lease, "three", n=2, keys=("before", "k"))
+
+    assert site.ids() == [lease.job_id, child]
 
 
 def test_the_same_key_under_another_parent_is_another_child(site: Site) -> None:

@@ -243,7 +243,7 @@ class Job:
 
         It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
         key (``job.spawn(kind.options(key="a"), …)``) it is created at once, and the same key always means the same
-        subjob."""
+        subjob. Raises DuplicateKey when a subjob of another type has the key."""
         require_named(unnamed)
         return self.spawn_many(kind, [params])[0]
 

@@ -106,14 +106,22 @@ class MemoryPort:
                 raise Cycle(
                     f"job {need} waits for the new job, so that both would wait for ever; take {need} out of its needs"
                 )
+        self._refuse_keys_of_other_types(submissions, self.spawned, forever=True)
         return self._create(submissions, self.spawned)
 
     def _answer_submit(self, submissions: list[dict[str, Any]], beside: int | None) -> list[int]:
-        for earlier in self.submitted:
+        self._refuse_keys_of_other_types(submissions, self.submitted)
+        return self._create(submissions, self.submitted)
+
+    def _refuse_keys_of_other_types(
+        self, submissions: list[dict[str, Any]], among: list[Spawned], *, forever: bool = False
+    ) -> None:
+        for earlier in among:
             for row in submissions:
                 if earlier.key in row.get("keys", ()) and earlier.type != row["type"]:
-                    raise DuplicateKey(str(earlier.key), earlier.id, forever="forever" in earlier.order)
-        return self._create(submissions, self.submitted)
+                    raise DuplicateKey(
+                        str(earlier.key), earlier.id, forever=forever or "forever" in earlier.order
+                    )
 
     def _create(self, submissions: list[dict[str, Any]], among: list[Spawned]) -> list[int]:
         """Add the jobs whose key is not ``among`` the earlier ones yet; return the ids of all."""

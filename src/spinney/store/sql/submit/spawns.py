@@ -145,7 +145,8 @@ def spawn_keyed(
 
 def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     """Return the job that has the key, also one that retention has removed since, whose key is taken for ever. Raises
-    DuplicateKey when a root of another type has it, or one that is not accepted yet."""
+    DuplicateKey when a job of another type has it, which would leave the job of this type undone, or a root that is not
+    accepted yet."""
     key = (plan.submission.keys or ())[n]
     holder = tx.one(
         "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
@@ -157,7 +158,7 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     job_id, forever, type_ = holder
     if type_ is None:
         return int(job_id) if forever and spawner.parent is None else None
-    if spawner.parent is None and (type_ != plan.spec.name or job_rows.is_hidden(tx, job_id)):
+    if type_ != plan.spec.name or (spawner.parent is None and job_rows.is_hidden(tx, job_id)):
         raise DuplicateKey(key, job_id, forever=bool(forever))
     return int(job_id)
 
