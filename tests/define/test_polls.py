@@ -27,7 +27,7 @@ def submitted(text: str, place: Path, suffix: str = "csv") -> list[tuple[str | N
 
 
 def test_a_row_of_a_table_becomes_a_job_with_a_key(tmp_path: Path) -> None:
-    rows = submitted("receiver,port,when\nSG-1,2222,\nSG-2,,now\n", tmp_path)
+    rows = submitted("receiver,port,when\nSG-1,2222,\nSG-2,,now,\n", tmp_path)
     assert [params for _, params in rows] == [
         {"receiver": "SG-1", "port": 2222},
         {"receiver": "SG-2", "when": "now"},
@@ -63,6 +63,7 @@ def test_lines_of_json_and_functions_are_lists_too(tmp_path: Path) -> None:
         ("receiver,port\nSG-1,1\n,2\n", "csv", "row 2 .* has no 'receiver'"),
         ("receiver,port\nSG-1,1\nSG-2,x\n", "csv", "port"),
         ("receiver,colour\nSG-1,red\n", "csv", "colour"),
+        ("receiver,when\nSG-1,now\nSG-2,now, or later\n", "csv", "line 3 .* has more cells than its heading"),
         ('{"receiver": "SG-1"}\n{"receiver"', "jsonl", "line 2 .* no JSON"),
         ("[1]", "jsonl", "no JSON object"),
     ],

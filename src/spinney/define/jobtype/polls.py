@@ -44,15 +44,18 @@ def poll_function(kind: SubmittableType, source: RowSource, key: str, name: str)
 
 def _read(path: Path, kind: SubmittableType) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file: CSV with a heading, whose words are read as the schema of ``kind`` wants them
-    and whose empty cells are left out, or JSON lines. Raises BadParameters for a line that is no JSON object,
-    with its number."""
+    and whose empty cells are left out, or JSON lines. Raises BadParameters for a line that has more cells than the
+    heading, or is no JSON object, with its number."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         if path.suffix.lower() == ".csv":
-            for row in csv.DictReader(file):
-                words = {
-                    name: word for name, word in row.items() if name and isinstance(word, str) and word != ""
-                }
-                yield from_words(kind.schema, words)
+            reader = csv.DictReader(file)
+            for row in reader:
+                if any(row.pop(None, ())):  # where csv puts further cells
+                    raise BadParameters(
+                        f"line {reader.line_num} of {path} has more cells than its heading; quote a cell that has a "
+                        "comma in it"
+                    )
+                yield from_words(kind.schema, {name: word for name, word in row.items() if name and word})
             return
         for number, line in enumerate(file, 1):
             if not line.strip():
