@@ -62,7 +62,9 @@ class _Postgres:
         return f"_Postgres({self.name})"
 
     def connect(self) -> "psycopg.Connection[Any]":
-        return psycopg.connect(psycopg.conninfo.make_conninfo(**self._conninfo), prepare_threshold=None)
+        conninfo = psycopg.conninfo.make_conninfo(**self._conninfo)
+        # Whatever a DBA has set: texts have letters that other encodings lack.
+        return psycopg.connect(conninfo, prepare_threshold=None, client_encoding="UTF8")
 
     def begin(self, connection: Connection) -> None:
         """Make the settings of one transaction. A reader gets a snapshot (REPEATABLE READ, read only)."""

@@ -45,6 +45,8 @@ _TIMES_TRANSACTIONS = 170000
 statements of a pipeline: to the server it is neither idle nor active."""
 _SETTINGS = {
     "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
+    # A node's connections are idle whenever there is no work, and that which listens always is.
+    "idle_session_timeout": "0",
     # A client that was cut off leaves its connection behind; it must not count against max_connections for hours.
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
@@ -68,6 +70,7 @@ _PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
 so that no argument would change the plan, and planning takes as long as running them. Reads for people are different:
 there may be three jobs in one state and a million in another."""
 _OF_A_SESSION = {
+    "idle_session_timeout",
     "tcp_keepalives_idle",
     "tcp_keepalives_interval",
     "tcp_keepalives_count",
@@ -143,17 +146,26 @@ class Connector:
     def connect(self, *, planned_once: bool = False) -> Connection:
         """Open a connection. ``planned_once``: each of its statements is planned once, whatever its arguments. Raises
         psycopg.Error; see ``explained``."""
-        connection = Connection.connect(self._conninfo, autocommit=True, **self._transport_settings())
+        # Whatever a DBA or an environment variable has set: texts have letters that other encodings lack.
+        connection = Connection.connect(
+            self._conninfo, autocommit=True, client_encoding="UTF8", **self._transport_settings()
+        )
         with closed_on_error(connection):
             self._furnish(connection, planned_once)
         return connection
 
     def _furnish(self, connection: Connection, planned_once: bool) -> None:
         """Make the settings of a new connection, or, through a pooler, leave them to each transaction. Raises
-        StoreUnusable for a server that is too old."""
+        StoreUnusable for a server that is too old, or a database that cannot have every text."""
         connection.patience_s = self._patience_s or PATIENCE_S
         if connection.info.server_version < LEAST_VERSION:
             raise StoreUnusable(f"{self.name} is older than PostgreSQL 14; upgrade it, or name another store")
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, "UTF8"):  # None: a pooler that does not say
+            raise StoreUnusable(
+                f"{self.name} is a database of the encoding {encoding}, which lacks letters that jobs may have; make "
+                "one with encoding 'UTF8' (createdb -E UTF8 -T template0), and name that"
+            )
         if self._patience_s is not None and connection.info.server_version >= _TIMES_TRANSACTIONS:
             self._settings["transaction_timeout"] = f"{round(self._patience_s * 1000)}ms"
         # One type for all numbers, so that a statement is prepared once.
