@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import weakref
+from pathlib import Path
 
 import psutil
 import pytest
@@ -30,7 +31,7 @@ async def worker(host):
 @pytest.mark.parametrize(
     ("how", "signal_name", "code", "cause"),
     [
-        ("kill", "SIGKILL", None, "its worker was killed by SIGKILL"),
+        ("kill", "SIGKILL", None, "its worker was killed by SIGKILL (if memory ran out, 'dmesg' says so)"),
         ("segfault", "SIGSEGV", None, "its worker was killed by SIGSEGV"),
         ("realtime", "signal 40", None, "its worker was killed by signal 40"),
         ("exit", None, 5, "its worker exited with code 5"),
@@ -138,6 +139,15 @@ async def test_workers_leave_no_descriptors_behind(host, worker):
 async def test_memory_is_told(host, worker):
     await host.run(worker, "noop")
     assert 5_000_000 < worker.rss_bytes < 500_000_000
+
+
+async def test_when_memory_runs_out_the_kernel_ends_workers_before_their_supervisor(host, worker):
+    own, of_worker = _oom_score("self"), _oom_score(worker.pid)
+    assert of_worker == min(own + proctree.OOM_MORE, 1000)
+
+
+def _oom_score(pid):
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 async def test_the_nodes_lock_is_inherited_by_workers_and_programs(host, tmp_path):

@@ -101,6 +101,7 @@ async def test_what_goes_wrong_is_told(host, run):
     cases = [
         ("script", {"how": "signal"}, "was killed by SIGSEGV", True),
         ("script", {"how": "signal", "number": 40}, "was killed by signal 40", True),
+        ("script", {"how": "signal", "number": 9}, "was killed by SIGKILL (if memory ran out", True),
         ("script", {"how": "junk"}, "no JSON", False),
         ("script", {"how": "huge"}, "longer than 65536 bytes", False),
         ("missing", {}, "no program 'no-such-program-anywhere'", True),

@@ -110,7 +110,7 @@ def test_lost_output_is_told_on_its_attempt(working: Cluster, how: str) -> None:
     (attempt,) = working.attempts(job.id)
     lost = "some of its output was lost (18 bytes: "
     assert (attempt.message or "").partition(lost)[0] == (
-        "its worker was killed by SIGKILL; " if how == "dies" else ""
+        "its worker was killed by SIGKILL (if memory ran out, 'dmesg' says so); " if how == "dies" else ""
     )
     assert lost in (attempt.message or "")
     # And what came after it is not

@@ -10,6 +10,7 @@ import pytest
 
 from spinney.model.errors import UsageError
 from spinney.node.settings import NodeSettings
+from spinney.node.workers import proctree
 
 UNIT = Path(__file__).parents[2] / "docs" / "spinney-node.service"
 
@@ -21,6 +22,10 @@ def test_the_unit_fits_the_guard() -> None:
     service = unit["Service"]
 
     assert service["KillMode"] == "mixed", "a SIGTERM for the workers would end what a drain lets finish"
+    assert service["OOMPolicy"] == "continue", "a worker that is killed ends no node"
+    assert int(service["OOMScoreAdjust"]) == -proctree.OOM_MORE, (
+        "workers are no more likely to be killed than others"
+    )
     drain_s = NodeSettings(store="sqlite:////x", app="a:b", folders="x").drain_limit_s
     assert int(service["TimeoutStopSec"]) > drain_s
     assert (service["Restart"], unit["Unit"]["StartLimitIntervalSec"]) == ("always", "0")

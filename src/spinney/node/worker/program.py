@@ -26,7 +26,7 @@ from spinney.model.types import StageSpec
 from spinney.model.values.paths import OWN
 from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
-from spinney.node.workers.termination import signal_name
+from spinney.node.workers.termination import killed_text, signal_name
 from spinney.postmortem.programs import SECRETS, VARIABLE
 from spinney.tracing import current
 from spinney.tracing.traceparents import VARIABLE as TRACE_VARIABLE
@@ -123,7 +123,7 @@ class ProgramRunner:
         ProgramFailed or Fail for an error."""
         name = Path(self._spec.program[0]).name
         if code < 0:
-            raise ProgramFailed(f"{name} was killed by {signal_name(-code)}; see 'spinney logs {job.id}'")
+            raise ProgramFailed(f"{name} {killed_text(signal_name(-code))}; see 'spinney logs {job.id}'")
         exit_message = f"{name} exited with code {code}"
         match self._spec.exit_codes.get(code) or _EXIT_CODES.get(code, Outcome.ERROR):
             case Outcome.OK:

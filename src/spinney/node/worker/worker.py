@@ -53,6 +53,7 @@ def main() -> int:
     startup = worker_startup.take()
     proctree.die_with_parent(startup.parent_pid)
     proctree.become_subreaper()
+    proctree.end_first_without_memory()
     proctree.keep_spare_descriptors()
     faulthandler.enable()
     channel = Channel(socket.socket(fileno=startup.socket_fd), _signals())

@@ -27,6 +27,10 @@ LEFTOVER_GRACE_S = 0.5
 WARN_S = 10.0
 """How often the log names processes that the kernel has not ended after KILL, in seconds."""
 _COMMAND_CHARS = 4000
+_OOM_SCORE = Path("/proc/self/oom_score_adj")
+OOM_MORE = 200
+"""By how many thousandths of the memory that there is a worker counts as larger than it is."""
+_OOM_MOST = 1000
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -67,6 +71,15 @@ def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 def keep_spare_descriptors() -> None:
     """Keep some descriptors for ``descendants`` and ``end_descendants``, before user code may use up all others."""
     _spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_SPARE))
+
+
+def end_first_without_memory() -> None:
+    """Let the kernel end this process, and what it starts, before the supervisor when memory runs out: it ends the
+    largest process, and where many small ones have used up the memory that would be the supervisor, with all that its
+    node runs. Where this cannot be set it is left as it is."""
+    with contextlib.suppress(OSError, ValueError):
+        score = int(_OOM_SCORE.read_text())
+        _OOM_SCORE.write_text(str(min(score + OOM_MORE, _OOM_MOST)))
 
 
 def identify(pid: int) -> Proc | None:

@@ -53,6 +53,12 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def killed_text(signal_name: str) -> str:
+    """Return what became of a process that this signal ended, in words that follow its name."""
+    hint = " (if memory ran out, 'dmesg' says so)" if signal_name == "SIGKILL" else ""
+    return f"was killed by {signal_name}{hint}"
+
+
 def die_of(number: int) -> NoReturn:
     """End this process by this signal, so that its parent sees the cause."""
     signal.signal(number, signal.SIG_DFL)

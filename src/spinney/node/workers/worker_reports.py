@@ -9,6 +9,7 @@ from spinney.model.settings.queues import QueueSpec
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec
 from spinney.node.workers.shared_page import Running
+from spinney.node.workers.termination import killed_text
 
 Row = Sequence[Any]
 """A worker's report of an attempt; see ``spinney.node.workers``."""
@@ -46,5 +47,5 @@ class Exit:
 
     def __str__(self) -> str:
         if self.signal is not None:
-            return f"its worker was killed by {self.signal}"
+            return f"its worker {killed_text(self.signal)}"
         return f"its worker exited with code {self.code}"
