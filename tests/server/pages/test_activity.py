@@ -64,6 +64,16 @@ def test_given_a_highest_value_then_the_top_is_round_and_near(highest: float, to
     assert float(chart.y_ticks[-1].label) == pytest.approx(top)
 
 
+def test_given_a_slice_that_was_recorded_without_an_attempt_then_its_title_says_that() -> None:
+    starts = [START_US + n * MINUTE_US for n in range(3)]
+    values, recorded = {"running": [1.0, None, None]}, [True, True, False]
+
+    chart = time_charts.lines(starts, MINUTE_US, values, str, {"running": "ran"}, recorded=recorded)
+
+    ends = [column.title.rpartition(": ")[2] for column in chart.columns]
+    assert ends == ["ran 1.0", "no attempt ended", "no figures"]
+
+
 def test_given_no_figures_then_a_column_is_a_gap_and_an_empty_chart_has_whole_numbers() -> None:
     starts = [START_US + n * MINUTE_US for n in range(2)]
 

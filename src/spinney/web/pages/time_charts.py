@@ -129,7 +129,7 @@ def lines(
         ]
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
-    columns = _columns(starts_us, width_us, series, text, names)
+    columns = _columns(starts_us, width_us, series, text, names, recorded)
     return TimeChart(
         columns=[
             replace(column, is_gap=not is_recorded)
@@ -150,15 +150,18 @@ def _columns(
     series: Series,
     text: Callable[[float], str],
     names: Mapping[str, str],
+    recorded: Sequence[bool] = (),
 ) -> Sequence[tuple[Column, Mapping[str, float | None]]]:
-    """Return the slices of a chart as columns without bars, each with its values by kind."""
+    """Return the slices of a chart as columns without bars, each with its values by kind. ``recorded``: as in
+    ``lines``; a slice that was recorded and has no values is one in which no attempt ended."""
     each = 100 / max(1, len(starts_us))
     columns = []
     for number, start_us in enumerate(starts_us):
         values = {kind: of[number] for kind, of in series.items()}
         parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
         until = _clock(start_us + width_us, "%H:%M")
-        title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or 'no figures'}"
+        blank = "no attempt ended" if recorded and recorded[number] else "no figures"
+        title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or blank}"
         column = Column(x=round(number * each, 3), width=round(each, 3), title=title)
         columns.append((column, values))
     return columns
