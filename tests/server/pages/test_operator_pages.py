@@ -147,6 +147,18 @@ def test_given_a_hold_on_a_queue_then_the_pages_of_queues_say_who_holds_it_and_w
     assert ("is held by" in get(world.client(), "/queues/default")) == (scope is Scope.EVERYTHING)
 
 
+def test_given_pending_jobs_that_no_node_may_serve_then_the_queue_says_so_once(world: World) -> None:
+    world.submit("one", queue="slow")
+    here = world.site.here.name
+    assert f'href="/nodes/{here}"' in get(world.client(), "/queues/slow")
+
+    post(world.client("operator"), "/queues/slow/pinned", was="", nodes="elsewhere")
+
+    page_text = get(world.client(), "/queues/slow")
+    assert "None of the active nodes may serve this queue" in page_text
+    assert "may not serve it" not in page_text
+
+
 def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others_stay(world: World) -> None:
     client = world.client("operator")
     post(client, "/queues/slow/pinned", was="", nodes="oak, ash")

@@ -155,10 +155,10 @@ def notes(info: QueueInfo) -> Iterator[str]:
         return
     if info.unknown:
         yield f"No active node knows {first_of(info.unknown)}; start one whose application has it."
-    if info.unserved:
-        yield f"Nodes that know {first_of(info.unserved)} may not serve it; change its nodes, or start another."
     if info.pending and not info.nodes:
         yield "None of the active nodes may serve this queue; change its nodes, or start another node."
+    elif info.unserved:
+        yield f"Nodes that know {first_of(info.unserved)} may not serve it; change its nodes, or start another."
 
 
 # --- parts of the page ------------------------------------------------------------------------
