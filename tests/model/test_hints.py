@@ -27,3 +27,7 @@ def test_what_else_to_do_is_said_before_the_names() -> None:
     assert message.startswith("no queue 'q300l' is known to this store (did you mean 'q300")
     assert "; create it, or use one of: q0000, q0001, " in message
     assert len(message) < 300
+
+
+def test_where_there_are_no_names_only_what_else_to_do_is_said() -> None:
+    assert unknown("job type", "a", [], "start a node").endswith("is known to this store; start a node")

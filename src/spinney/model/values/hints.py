@@ -43,8 +43,8 @@ def unknown(noun: str, name: str, existing: Iterable[str], or_else: str = "") ->
     """Return the message about a queue or job type that the store does not know, with the nearest name and some of
     those that exist. ``or_else``: what else the caller can do, ahead of the list."""
     names = list(existing)
-    instead = f"{or_else}, or " if or_else else ""
+    advice = [or_else, f"use one of: {some_of(names)}" if names or not or_else else ""]
     return (
         f"no {noun} {name!r:.80} is known to this store{did_you_mean(name, names)}; "
-        f"{instead}use one of: {some_of(names)}"
+        f"{', or '.join(filter(None, advice))}"
     )
