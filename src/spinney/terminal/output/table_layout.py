@@ -30,8 +30,13 @@ class Fitted:
         self._table = table
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RenderableType]":
-        """Yield the table with its widths, or lines where the console is too narrow for it."""
+        """Yield a line for each row where all of it fits, without the blanks with which Rich ends each; else the table
+        with its widths, or lines of any length where the console is too narrow for it."""
         texts = [[str(column.header), *map(str, column.cells)] for column in self._table.columns]
+        natural = [max(map(cell_len, column)) for column in texts]
+        if sum(natural) + 2 * (len(texts) - 1) <= options.max_width:
+            yield from self._lines(natural)
+            return
         for gap, word in _TRIALS:
             widths = column_widths(texts, options.max_width - gap * (len(texts) - 1), word)
             if widths is not None:
@@ -40,12 +45,11 @@ class Fitted:
                     column.width, column.overflow = width, "fold"
                 yield self._table
                 return
-        yield from self._long_lines(texts)
+        yield from self._lines([min(width, _PADDED) for width in natural])
 
-    def _long_lines(self, texts: Sequence[Sequence[str]]) -> Iterator[Text]:
-        """Yield each row as a line, with its columns below each other where the terminal does not break it."""
+    def _lines(self, widths: Sequence[int]) -> Iterator[Text]:
+        """Yield each row as a line, with the columns filled up to these widths."""
         columns = self._table.columns
-        widths = [min(max(map(cell_len, column)), _PADDED) for column in texts]
         headers = [Text(str(column.header), self._table.header_style) for column in columns]
         for row in zip(
             *([header, *column.cells] for header, column in zip(headers, columns, strict=True)), strict=True
