@@ -114,6 +114,6 @@ def test_a_rate_is_told_in_a_unit_that_fits(per_second: float, shown: str) -> No
 
 
 def test_percentiles_are_told_as_lengths_of_time() -> None:
-    assert stats_tables.times((0.0412, 75, 7_260)) == "0.0412 s / 1 min 15 s / 2 h 01 min"
+    assert stats_tables.times((0.0412, 75, 7_260)) == "41.2 ms / 1 min 15 s / 2 h 01 min"
     assert stats_tables.times(None) == ""
     assert stats_tables.states({"pending": 1}) == "1 job: 1 pending"

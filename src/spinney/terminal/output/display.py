@@ -237,11 +237,13 @@ def format_elapsed(from_us: int | None, to_us: int | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a length of time for people: ``3.2 s``, ``4 min 05 s``, ``1 h 02 min``.
+    """Return a length of time for people: ``41.2 ms``, ``3.2 s``, ``4 min 05 s``, ``1 h 02 min``.
 
     Below a minute it has three significant digits; above, it is rounded to seconds, and from an hour on
     seconds are dropped.
     """
+    if 0 < seconds < 0.9995:  # what would be rounded to a second is one
+        return f"{seconds * 1000:.3g} ms"
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, left = divmod(round(seconds), 60)
