@@ -195,10 +195,10 @@ class Spinney:
 
         ``cron`` has five fields as in crontab(5), read in the time zone ``zone``; ``every`` is an interval: seconds,
         a timedelta, or text such as ``"1h30m"``. ``overlap``: what happens at a time when the last job is still open
-        (``skip``; ``queue``: the new one waits; ``allow``). ``catch_up``: which times that passed while no node ran
-        still get their jobs (``none``, ``last``, ``all``); with ``all`` write ``overlap="queue"``, because ``skip``
-        skips the times at which the job of the first is open. ``name``: the type's name by default. Declare a schedule
-        after the stages of its type, whose parameters are checked.
+        (``skip``; ``queue``: the new one waits; ``allow``). ``catch_up``: which times that passed while no node ran,
+        or while it was paused, still get their jobs (``none``, ``last``, ``all``); with ``all`` write
+        ``overlap="queue"``, because ``skip`` skips the times at which the job of the first is open. ``name``: the
+        type's name by default. Declare a schedule after the stages of its type, whose parameters are checked.
 
         Nodes put it into the store when they start; what an operator has paused or changed there stays. Raises
         UsageError, BadParameters.

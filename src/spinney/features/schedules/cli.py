@@ -56,6 +56,13 @@ def _next(schedule: Schedule) -> str:
     )
 
 
+def _next_time(schedule: Schedule) -> str:
+    """Return when it submits next; nothing while it is paused, whose next time may have passed."""
+    if schedule.paused:
+        return ""
+    return "never" if schedule.next_us is None else _time(schedule, schedule.next_us)
+
+
 def _state(schedule: Schedule) -> str:
     state = "paused" if schedule.paused else "active"
     return f"{state}, {schedule.queued:,} waiting" if schedule.queued else state
@@ -98,8 +105,8 @@ def _utc(at_us: int) -> str:
     overlap=option(metavar="POLICY"),
     catch_up=option(
         metavar="POLICY",
-        help_="Which times missed while no node ran are made up for: none, last or all (with --overlap queue, since "
-        "skip skips those at which the job of the first is open).",
+        help_="Which times missed while no node ran, or in a pause, are made up for: none, last or all (with "
+        "--overlap queue, since skip skips those at which the job of the first is open).",
     ),
     params={},
     options={},
@@ -121,7 +128,7 @@ list_command(
         "NAME": lambda schedule: schedule.name,
         "TYPE": lambda schedule: schedule.type,
         "WHEN": _when,
-        "NEXT": lambda schedule: _time(schedule, schedule.next_us) if schedule.next_us else "never",
+        "NEXT": _next_time,
         "STATE": _state,
         "LAST JOB": lambda schedule: schedule.last_job_id,
         "BY": _by,
@@ -162,7 +169,8 @@ def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = Fal
         for label, value in facts:
             if value is not None:
                 out.print(f"  {label}: {display.cell(value)}")
-        out.print("comes next" if coming else "comes no more")
+        heading = "comes next, when resumed" if schedule.paused else "comes next"
+        out.print(heading if coming else "comes no more")
         for at_us in coming:
             in_utc = "" if schedule.zone == "UTC" else f"  {_utc(at_us)}"
             out.print(f"  {_time(schedule, at_us)}{in_utc}")
