@@ -45,7 +45,8 @@ def test_given_missing_values_then_a_line_is_interrupted_and_zeros_break_nothing
     chart = time_charts.lines(starts, 60 * MINUTE_US, {"running": values}, str, {"running": "ran"})
 
     assert [len(points.split()) for points in chart.lines[0].points] == [4, 40]
-    assert [tick.label for tick in chart.x_ticks] == ["00:00", "04:00", "08:00", "12:00", "16:00", "20:00"]
+    # No text stands at the very ends, where on a phone it would be cut off, or be pushed into its neighbour.
+    assert [tick.label for tick in chart.x_ticks] == ["", "04:00", "08:00", "12:00", "16:00", "20:00"]
     assert (
         time_charts.lines(starts[:1], MINUTE_US, {"running": [None]}, str, {"running": "ran"}).lines[0].points
         == []

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 HEIGHT, TOP, FLOOR = 190, 14, 166
 """The height of a chart, and the places of its highest line and of its axis, in pixels from above."""
 _Y_TICKS = 3
+_END = 2.0
+"""How near to an end of the horizontal axis no mark has a text, in percent."""
 _SHORTEST = 2.0
 """The least height of a part that is not 0, in pixels."""
 
@@ -22,9 +24,7 @@ class Tick:
     at: float
     """Where it is: pixels from above, or percent from the left."""
     label: str
-    """The text at it."""
-    anchor: str = "middle"
-    """How the text is aligned, as SVG has it: ``start``, ``middle`` or ``end``."""
+    """The text at it; empty at the ends of the horizontal axis, where it would be cut off on a phone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +210,7 @@ def _x_ticks(starts_us: Sequence[int], width_us: int) -> list[Tick]:
     ticks = []
     for at_us in range(first, starts_us[-1] + width_us, step_us):
         at = (at_us - starts_us[0]) / span_us * 100
-        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
-        ticks.append(Tick(at=round(at, 2), label=_clock(at_us, form), anchor=anchor))
+        ticks.append(Tick(at=round(at, 2), label=_clock(at_us, form) if _END <= at <= 100 - _END else ""))
     return ticks
 
 
