@@ -65,6 +65,19 @@ def test_given_a_phone_when_a_form_unfolds_then_it_can_be_reached(new_page: NewP
     expect(page.get_by_role("button", name="Release", exact=True)).to_be_in_viewport()
 
 
+def test_given_a_form_that_is_refused_then_what_was_entered_is_in_it_again(page: Page, site: Site) -> None:
+    job = site.submit("double", "-p", "n=1", "--at", "2099-01-01T00:00")
+    page.goto(f"/jobs/{job}")
+    page.get_by_text("Hold…").click()
+    page.get_by_label("Reason").locator("visible=true").fill("until the disk is there")
+    page.get_by_label("Until").fill("soon")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#flash .refused")).to_contain_text("'soon' is no time")
+    expect(page.get_by_label("Reason").locator("visible=true")).to_have_value("until the disk is there")
+    expect(page.get_by_label("Until")).to_be_visible()
+
+
 def test_given_a_long_heading_when_forms_unfold_then_they_are_on_the_screen(
     new_page: NewPage, furnished: Site
 ) -> None:

@@ -257,8 +257,8 @@
   body.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
     if (elt.matches("form[data-sent]") && !xhr.getResponseHeader("HX-Redirect")) release(elt);
   });
-  // Whoever was signed out while filling in a form finds it filled in after signing in, and nobody else does; secrets
-  // and files are not kept.
+  // Whoever was signed out while filling in a form finds it filled in after signing in, and nobody else does; so does
+  // whose form was refused. Secrets and files are not kept.
   const ENTERED = "spinney:entered";
   const FIELD = ":is(input:not([type=hidden], [type=password], [type=file]), select, textarea)[name]";
   const isBox = (field) => field.type === "checkbox" || field.type === "radio";
@@ -286,8 +286,9 @@
     } catch { /* a private window */ }
     // A page that is loaded again has the referrer of the first time.
     const [{ type }] = performance.getEntriesByType("navigation");
-    const signedIn = type === "navigate" && document.referrer.startsWith(`${location.origin}/sign-in`);
-    if (!signedIn || kept?.user !== user() || kept.page !== location.pathname) return;
+    const refused = document.querySelector("#flash .refused");
+    const comesBack = type === "navigate" && (refused || document.referrer.startsWith(`${location.origin}/sign-in`));
+    if (!comesBack || kept?.user !== user() || kept.page !== location.pathname) return;
     const form = all("form[method=post]").find((form) => nameOf(form) === kept.form);
     if (!form) return;
     for (const [index, field] of all(FIELD, form).entries()) {
@@ -296,7 +297,7 @@
     }
     for (let fold = form.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     entered = form;
-    showFlash("What you had entered is in the form again; it was not sent", "done");
+    if (!refused) showFlash("What you had entered is in the form again; it was not sent", "done");
   }
 
   if (document.querySelector("header.side")) { // not where people sign in
