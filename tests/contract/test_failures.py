@@ -189,6 +189,17 @@ def test_a_parent_that_regrows_takes_no_group_along(site: Site) -> None:
     assert groups(site) == []
 
 
+def test_a_subjob_that_is_superseded_is_no_cause_in_its_tree(site: Site) -> None:
+    parent, (child,) = site.family(n=1)
+    site.fail(site.run(child))
+    assert site.store.failures.groups(root_id=parent).jobs == 1
+
+    site.rerun(parent)
+
+    assert site.state(child) is State.FAILED
+    assert site.store.failures.groups(root_id=parent).jobs == 0
+
+
 def test_a_job_that_completes_after_all_has_left_its_group(site: Site) -> None:
     (job,) = fails(site)
     site.retry(job)

@@ -34,12 +34,15 @@ class SqlFailures(SqlPart):
         """Return the groups that have jobs now, the largest first, at most ``limit``, with the number of jobs
         and causes in all.
 
-        ``type_``: only of this job type. ``within``: only jobs within these limits; ``root_id``: only jobs of
-        one tree. The times of a group are then those of these jobs, else those of every job that ever failed
-        so. ``consequences`` counts jobs that failed because of another one, and have no cause of their own.
+        ``type_``: only of this job type. ``within``: only jobs within these limits; ``root_id``: only jobs of one
+        tree, without superseded ones, which no longer count in it. The times of a group are then those of these jobs,
+        else those of every job that ever failed so. ``consequences`` counts jobs that failed because of another one,
+        and have no cause of their own.
         """
         if root_id is not None or (within is not None and not within.everywhere):
-            return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
+            superseded = None if root_id is None else False
+            job_filter = Filter(type=type_, within=within, root_id=root_id, superseded=superseded)
+            return self._groups_among(job_filter, limit)
         with self._session.look() as tx:
             rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, f.first_us, f.last_us, c.jobs from "
