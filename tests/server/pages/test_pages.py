@@ -592,6 +592,24 @@ def test_given_failed_subjobs_then_they_are_counted_and_the_sentence_links_to_th
     assert f"It failed: 2 of its subjobs failed, the first of them {link}." in explained
 
 
+def test_given_a_subjob_of_a_stage_that_ran_again_then_its_page_says_that_it_no_longer_counts(
+    world: World,
+) -> None:
+    top = world.submit("batch")
+    lease = world.site.run(top)
+    (child,) = world.site.spawn(lease, "one", 1)
+    world.site.pass_(lease)
+    world.site.fail(world.site.run(child))
+    world.site.drain()
+    client, words = world.client("viewer"), "It no longer counts: a stage above it has run again since."
+    assert words not in get(client, f"/jobs/{child}")
+
+    world.site.rerun(top)
+
+    assert words in get(client, f"/jobs/{child}")
+    assert words not in get(client, f"/jobs/{top}")
+
+
 def test_given_a_message_that_names_a_job_of_its_own_then_that_is_no_link(world: World) -> None:
     failed = world.submit("one")
     world.site.fail(world.site.run(failed), message=f"job {failed} of the printer is stuck")
