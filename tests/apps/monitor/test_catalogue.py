@@ -143,7 +143,8 @@ def test_a_record_that_has_become_wrong_does_not_retire_its_service(
     done = catalogue.harvest(server.url)
 
     assert (done.retired, len(done.wrong)) == (0, 1)
-    assert done.wrong[0].startswith(f"record '{UUID}6': the URI 'nowhere' must begin with")
+    assert done.wrong[0].startswith(f"record '{UUID}6': it cannot be read: ")
+    assert "the URI 'nowhere' must begin with" in done.wrong[0]
 
 
 def test_records_of_every_kind_are_told_apart_and_none_ends_the_harvest(

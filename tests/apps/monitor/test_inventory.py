@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from sqlalchemy import Engine, event, text
 
 from spinney import Defer
 from spinney.apps.monitor import check_stages, sequences, settings, upkeep
+from spinney.apps.monitor.checks import uri
 from spinney.apps.monitor.inventory import entities, imports, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
+from spinney.apps.monitor.settings import Network
+from spinney.apps.monitor.tasks.modules import Context
 from spinney.apps.monitor.tasks.task_list import Task
 from spinney.tables.database import Database
 from spinney.tables.errors import TablesAway, TablesUnusable
@@ -70,7 +74,7 @@ def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
         "entity;type;uri;gid;email\n"
         "Sea;WMS;http://h/1;1;a@example.org\n"
         ";WMS;http://h/2;2;\n"
-        "Sea;WMS;no scheme;3;\n"
+        "Sea;;http://h/3;3;\n"
         "Sea;WMS;http://h/4;four;\n"
         "Sea;WMS;http://h/5;5;not an address\n"
     )
@@ -83,6 +87,20 @@ def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
         "line 6",
     ]
     assert result.stdout == "1 added, 0 changed, 0 as before, 0 retired, 4 wrong\n"
+
+
+def test_a_broken_address_is_imported_for_a_check_to_report(tables: Database, tmp_path: Path) -> None:
+    run(tables, row(2), row(3))
+    context = Context(timeout_s=5.0, data=tmp_path, network=Network())
+
+    for broken in ("no scheme", "htp://127.0.0.1/x", "http//h/x", "http://[::1", "C:\\maps"):
+        parsed = imports.parse(
+            "line 2", {"entity": "Sea Institute", "type": "WMS", "uri": broken, "gid": "1"}
+        )
+        assert run(tables, parsed).wrong == []
+        [present] = services.all_present(tables)  # the other one is retired
+        assert uri.check(present, context).code == "invalid_uri"
+        assert sequences.host_of(broken)
 
 
 def test_wrong_items_of_json_are_told_by_their_numbers(monitor: Monitor) -> None:

@@ -142,6 +142,8 @@ def _fields(record: Any, identifier: str) -> Mapping[str, str]:
     url, protocol = _resource(record, service)
     kind, version = getattr(service, "type", "") or "", getattr(service, "version", "") or ""
     parts = urlsplit(url)
+    if url and parts.scheme not in ("http", "https", "ftp"):  # a folder or a database is no service
+        raise ValueError(f"the URI {url[:80]!r} must begin with http://, https:// or ftp://")
     typed = _TYPE.search(f"{kind} {protocol} {version} {parts.query} {parts.path}")
     versioned = _VERSION.search(f"{version} {protocol if _TYPE.search(protocol) else ''}")
     parties = [party for party in (*service.contact, *record.contact) if party.organization]

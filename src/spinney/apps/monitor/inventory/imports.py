@@ -4,6 +4,9 @@ Each row is one service with its entity. A service is the one that has the row's
 same URI with the same entity; otherwise it is new. What a file no longer names is retired, unless the caller says
 that the file is only a part, or a row is wrong: a typing error must not retire a service.
 
+Any text may be the URI of a service: the owner has to correct a broken one, so it is for a check to report, and its row
+must not hold up the retirement of others.
+
 A service belongs to the source that brought it in: a catalogue, or the files. A source retires its own services only.
 A file takes over a service that a catalogue brought in; a catalogue changes no service of another source.
 
@@ -20,7 +23,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 from sqlalchemy import Connection, func, insert, select, update
@@ -37,7 +39,6 @@ TEXT_MAX = 2000
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,19}")
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 """The form of a language's tag (RFC 5646, 2.1)."""
-_SCHEMES = ("http", "https", "ftp")
 _REQUIRED = ("entity", "type", "uri")
 """The columns without which a row says nothing; ``_OPTIONAL`` are all others that are read."""
 _OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
@@ -229,12 +230,6 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
         raise ValueError(f"language must be a tag such as 'pt' or 'pt-BR', not {values['language'][:40]!r}")
     if values["email"]:
         mailbox(values["email"])
-    try:
-        scheme = urlsplit(values["uri"]).scheme
-    except ValueError as problem:
-        raise ValueError(f"the URI cannot be read: {problem}") from None
-    if scheme not in _SCHEMES:
-        raise ValueError(f"the URI {values['uri'][:80]!r} must begin with http://, https:// or ftp://")
 
 
 # --- tables -----------------------------------------------------------------------------------
