@@ -112,6 +112,14 @@ def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
         history.export_jobs(tmp_path / "x.sqlite", [])
 
 
+def test_a_damaged_history_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    kept = tmp_path / "history.sqlite"
+    kept.write_text("no database")
+    with pytest.raises(UsageError, match="cannot be written: file is not a database; move"):
+        history.import_jobs(old_server(tmp_path / "old.sqlite", OLD), kept)
+    assert kept.read_text() == "no database"
+
+
 def test_the_jobs_of_the_service_go_out_behind_those_of_the_history(service: Service, tmp_path: Path) -> None:
     files = raw_files(tmp_path / "raw", pieces=2)
     service.start_node()

@@ -65,7 +65,7 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
     """Copy the jobs of an old server into the history, in one transaction; return how many, and a sentence
     for each row that is wrong and was left out, in the order of the rows. Jobs below a wrong one are left
     out, too. Rows that are there already are replaced. Raises UsageError for a file that has no such
-    table."""
+    table, and for a history that cannot be written."""
     try:
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
             # Text that is not UTF-8 must not end the import: its row is refused by ``_fault``.
@@ -82,13 +82,18 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
         fault = _fault(row, stump_of)
         if fault is None:
             jobs.append(OldJob(*row))
-            stump_of[row[0]] = row[2] if row[2] is not None else row[0]
+            stump_of[row[0]] = row[2]
         else:
             faults[row] = fault
     history.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(history)) as new, new:
-        new.execute(SCHEMA)
-        new.executemany(_INSERT, jobs)
+    try:
+        with closing(sqlite3.connect(history)) as new, new:
+            new.execute(SCHEMA)
+            new.executemany(_INSERT, jobs)
+    except sqlite3.Error as error:
+        raise UsageError(
+            f"the history {history} cannot be written: {error}; move it away, or make room"
+        ) from error
     return len(jobs), [f"job {row[0]!r}: {faults[row]}" for row in rows if row in faults]
 
 
