@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from small_disk import BLOCK, SmallDisk, small_disk
-from spinney import Defer
+from spinney import Defer, Warn
 from spinney.apps.receivers import uploads
 from spinney.apps.receivers.application import BAD_LIST, room_awaited
 
@@ -67,7 +67,8 @@ def test_given_a_full_disk_when_a_file_is_put_aside_then_the_next_attempt_lists_
     # When there is room again
     disk.empty()
     # Then both are listed
-    assert uploads.check_files(job) == 2
+    with pytest.raises(Warn, match="2 files put aside"):
+        uploads.check_files(job)
     assert (disk.folder / BAD_LIST).read_text().splitlines() == [
         "a.zip\tis no archive",
         "notes.txt\tits name is not that of a raw file of a receiver",

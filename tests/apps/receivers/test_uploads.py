@@ -30,6 +30,8 @@ def test_an_archive_becomes_detections_products_and_a_list_of_bad_files(
     assert all(hits for _, hits in expected(files, tmp_path).values())
     shown = service.spinney("show", job)
     assert "2 receivers, 5 files put aside" in shown
+    assert "5 files put aside: card.zip.d/bad/" in shown
+    assert service.show(job)["job"]["warnings"] == 1
     for serial in SERIALS:
         assert f"Hits of SG-{serial}" in shown
         assert f"Plot of SG-{serial}" in shown
@@ -193,7 +195,7 @@ def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
 
     (mail,) = harness.submitted
     assert (mail.type, mail.params["to"]) == ("reports.mail", ["ann@example.org"])
-    assert mail.params["subject"] == "Your upload 3 failed in part"
+    assert mail.params["subject"] == "Your upload 3 failed in part, 3 files put aside"
     assert "2 receivers, 3 files put aside, failed: SG-2" in mail.params["text"]
     assert "Plot of SG-1: job 7, SG-1.svg" in mail.params["text"]
 

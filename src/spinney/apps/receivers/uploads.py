@@ -14,7 +14,7 @@ from typing import Annotated
 import orjson
 from pydantic import Field
 
-from spinney import Fail, Job
+from spinney import Fail, Job, Warn
 from spinney.apps.receivers import arrivals, settings
 from spinney.apps.receivers.application import (
     ARRIVALS,
@@ -106,7 +106,8 @@ def _take_apart(job: Job, source: Path) -> int:
 @room_awaited()
 def check_files(job: Job) -> int:
     """Put files aside that cannot be used, and list them, with the archives that were refused, as a product of the
-    job."""
+    job; the value: how many they are. Lists of jobs show it as a warning, because an upload of which nothing can be
+    used completes, too."""
     made = job.folder / MADE
     arrivals.put_aside(made / "raw", made / "aside", made / ASIDE)
     bad = sorted({BadFile(*orjson.loads(line)) for line in (made / ASIDE).read_bytes().splitlines()})
@@ -114,7 +115,8 @@ def check_files(job: Job) -> int:
         text = "".join(f"{each.path}\t{each.reason}\n" for each in bad)
         (job.folder / BAD_LIST).write_text(text, encoding="utf-8")
         job.products.add(BAD_LIST, "Files that are no good")
-    return len(bad)
+        raise Warn(f"{counted(len(bad), 'file')} put aside: {bad[0].path}: {bad[0].reason}", value=len(bad))
+    return 0
 
 
 @room_awaited()
@@ -150,6 +152,7 @@ def report(job: Job) -> str:
             for product in job.products
         ]
         state = "failed in part" if failed else "is done"
+        state += f", {counted(bad, 'file')} put aside" if bad else ""
         # Not the time of the report: the same outcome must give the same key.
         ends = orjson.dumps([bad, *([child.id, child.state] for child in children)])
         outcome = hashlib.sha256(ends).hexdigest()
