@@ -142,6 +142,28 @@ def test_a_batch_from_submission_to_deletion(client: KazooClient, queue: Merritt
     assert tree(client) == {}
 
 
+def test_batches_and_requests_in_use_are_left_when_all_that_ended_are_deleted(
+    client: KazooClient, queue: MerrittQueue
+) -> None:
+    batches = []
+    for number in range(2):
+        batch = new_batch(queue, f"bid-{number}")
+        taken = queue.batches.acquire_pending()
+        assert taken is not None
+        job = finish_job(client, queue, queue.jobs.create(batch.id, {"profile_name": "p"}))
+        reporting = queue.batches.set_status(taken, BatchState.REPORTING)
+        batches.append(queue.batches.finish_reporting(reporting, [], [job.id]))
+        request = queue.access.create("small", {"token": "t"})
+        request = queue.access.set_status(request, AccessState.PROCESSING)
+        request = queue.access.set_status(request, AccessState.COMPLETED)
+        if number == 0:
+            queue.batches.lock(batches[0])
+            queue.access.lock(request)
+
+    assert queue.batches.delete_completed() == [batches[1].id]
+    assert queue.access.delete_completed() == ["small/qid0000000001"]
+
+
 def test_a_deleted_batch_takes_failed_jobs_along_but_no_others(
     client: KazooClient, queue: MerrittQueue
 ) -> None:

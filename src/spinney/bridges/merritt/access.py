@@ -1,11 +1,13 @@
 """Access requests: objects and versions to be assembled for download, in a queue of small and one of large ones."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
+from spinney.bridges.merritt.errors import MerrittConflict, MerrittLocked, MerrittZKNodeInvalid
 from spinney.bridges.merritt.items import Item, Items, read_item, status_fields
 from spinney.bridges.merritt.nodes import children
 from spinney.bridges.merritt.states import AccessState
@@ -69,6 +71,18 @@ class AccessRequests(Items[AccessRequest]):
         """Delete a request that is Completed or Deleted. Raises MerrittStateError otherwise, and
         MerrittLocked and MerrittConflict as ``set_status``."""
         self._delete_tree(request, ())
+
+    def delete_completed(self) -> Sequence[str]:
+        """Delete all requests of both queues that are Completed or Deleted, and return their ids; those in use are
+        left."""
+        deleted = []
+        for queue in layout.ACCESS_QUEUES:
+            for request in self.list(queue):
+                if request.state in (AccessState.COMPLETED, AccessState.DELETED):
+                    with suppress(MerrittConflict, MerrittLocked, MerrittZKNodeInvalid):
+                        self.delete(request)
+                        deleted.append(f"{queue}/{request.id}")
+        return deleted
 
     def list(self, queue: AccessQueue, state: AccessState | None = None) -> list[AccessRequest]:
         """Return the requests of a queue in order, or those in a state. One that cannot be read is left out

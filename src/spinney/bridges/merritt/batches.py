@@ -15,6 +15,7 @@ from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
 from spinney.bridges.merritt.errors import (
     MerrittConflict,
+    MerrittLocked,
     MerrittNodeTooLarge,
     MerrittStateError,
     MerrittZKNodeInvalid,
@@ -242,7 +243,7 @@ class Batches(Items[Batch]):
             if batch.state in (BatchState.COMPLETED, BatchState.DELETED):
                 try:
                     self.delete(batch)
-                except (MerrittStateError, MerrittConflict, MerrittZKNodeInvalid):
+                except (MerrittStateError, MerrittLocked, MerrittConflict, MerrittZKNodeInvalid):
                     continue
                 deleted.append(batch.id)
         return deleted
