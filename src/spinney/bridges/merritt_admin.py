@@ -1,4 +1,4 @@
-"""Commands for operators of Merritt's queue: look, check, hold, release, requeue, delete, lock.
+"""Commands for operators of Merritt's queue: look, check, hold, release, requeue, fail, delete, lock.
 
 They work on ZooKeeper alone, need neither a store of Spinney nor a running consumer, and follow the rules of
 Merritt's own tools (``spinney.bridges.merritt``): a transition that the queue's state machine forbids is
@@ -29,7 +29,7 @@ from spinney.bridges.merritt import (
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt_connection import ZooKeeperOption, connected
 from spinney.command_line import Exit, JsonOption, display
-from spinney.errors import Refused, StoreUnavailable, UsageError
+from spinney.errors import Refused, StoreUnavailable, UsageError, counted
 
 app = typer.Typer()
 ItemArgument = Annotated[
@@ -247,6 +247,44 @@ def requeue(
 
 
 @app.command()
+def fail(
+    item: ItemArgument,
+    *,
+    reason: Annotated[str, typer.Option(help="The message of the item.")] = "failed by an operator",
+    break_locks: Annotated[
+        bool,
+        typer.Option(
+            "--break-locks",
+            help="Also delete the locks of the job and its object, whoever holds them: for work that hangs.",
+        ),
+    ] = False,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """Fail a job, a batch or an access request whose work hangs. A consumer of Spinney cancels its work."""
+    with _queue(zookeeper) as queue:
+        whole = _load(queue, item)
+        if isinstance(whole, Job):
+            whole = queue.jobs.fail(whole, reason, break_locks=break_locks)
+        elif break_locks:
+            raise UsageError(
+                "--break-locks is for jobs; 'spinney merritt repair --break-locks' deletes others"
+            )
+        else:
+            whole = _moved(queue, whole, "Failed", reason)
+    typer.echo(f"{item} is {whole.state}")
+
+
+@app.command()
+def cleanup(*, zookeeper: ZooKeeperOption) -> None:
+    """Delete all batches, with their jobs, and access requests that are Completed or Deleted."""
+    with _queue(zookeeper) as queue:
+        batches, requests = queue.batches.delete_completed(), queue.access.delete_completed()
+    typer.echo(
+        f"{counted(len(batches), 'batch', 'batches')} and {counted(len(requests), 'access request')} deleted"
+    )
+
+
+@app.command()
 def delete(
     item: ItemArgument,
     *,
@@ -328,10 +366,10 @@ def _verbs(queue: MerrittQueue, item: _Item) -> Any:
     return {Job: queue.jobs, Batch: queue.batches, AccessRequest: queue.access}[type(item)]
 
 
-def _moved(queue: MerrittQueue, item: _Item, state: str) -> _Item:
+def _moved(queue: MerrittQueue, item: _Item, state: str, message: str = "") -> _Item:
     """Move an item to a state of its kind."""
     verbs, kind = _verbs(queue, item), type(item.state)
-    return cast(_Item, verbs.set_status(item, kind(state)))
+    return cast(_Item, verbs.set_status(item, kind(state), message=message))
 
 
 def _load(queue: MerrittQueue, item: str) -> _Item:

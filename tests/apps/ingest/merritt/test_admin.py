@@ -54,6 +54,11 @@ def test_jobs_are_listed_shown_held_released_requeued_and_deleted(
     assert "is Deleted" not in merritt("delete", second.id, "--failed")
     assert queue.jobs.ids() == [first.id]
 
+    queue.jobs.lock(queue.jobs.load(first.id))  # its service hangs, and its session lasts
+    assert "is held by" in merritt("fail", first.id, code=1)
+    assert "is Failed" in merritt("fail", first.id, "--break-locks", "--reason", "host is gone")
+    assert queue.jobs.load(first.id).message == "host is gone"
+
 
 def test_batches_are_held_released_requeued_and_deleted(queue: MerrittQueue, merritt: Merritt) -> None:
     batch = new_batch(queue, "bid-7f")
@@ -113,8 +118,14 @@ def test_access_requests_are_shown_requeued_and_deleted(
     assert json.loads(merritt("show", name))["token"] == {"token": "t-1"}
     assert "too large" in merritt("show", name)
     assert "is Processing" in merritt("requeue", name)
-    queue.access.set_status(queue.access.load("large", request.id), AccessState.FAILED)
+    assert "--break-locks is for jobs" in merritt("fail", name, "--break-locks", code=2)
+    assert "is Failed" in merritt("fail", name)
     merritt("delete", name, "--failed")
+    assert tree(client) == {}
+
+    request = queue.access.set_status(queue.access.create("small", {}), AccessState.PROCESSING)
+    queue.access.set_status(request, AccessState.COMPLETED)
+    assert merritt("cleanup") == "0 batches and 1 access request deleted\n"
     assert tree(client) == {}
 
 
