@@ -390,8 +390,9 @@ def test_wishes_are_obeyed(sides: Beside) -> None:
     sides.round()
     assert [(job.state, job.priority) for job in sides.jobs()] == [("held", 50), ("pending", 3)]
     sides.shelf.wished = [
+        Wish(entry="b", order=Order.PRIORITY, reason="a number that nobody can give", priority=150),
         Wish(entry="a", order=Order.RELEASE, reason="go"),
-        Wish(entry="b", order=Order.CANCEL, reason="no"),
+        Wish(entry="b", order=Order.CANCEL, reason="held by\n" + "x" * 600),
         Wish(entry="nobody", order=Order.CANCEL, reason="no"),
     ]
     sides.round()

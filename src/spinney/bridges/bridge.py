@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from spinney.bridges.foreign import Claim, ClaimLost, Foreign, ForeignAway, Order, Report, Wish
 from spinney.command_line import files_of
 from spinney.errors import DuplicateKey, SpinneyError, StoreUnavailable, StoreUnusable, UnknownType
+from spinney.files.paths import shown
 from spinney.jobs import OPEN, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob, all_jobs
 
@@ -41,6 +42,7 @@ SETTLED_S = 20.0
 """
 AWAY_MAX_S = 30.0
 """The longest pause while the foreign store is away."""
+_REASON_MAX = 500  # the most characters of a reason in the audit
 _PAGE = 500  # how many jobs are read, or reported, at once
 
 
@@ -367,19 +369,20 @@ class Bridge:
                 self._order(job.id, wish)
 
     def _order(self, job_id: int, wish: Wish) -> None:
-        """Give one order for a job. A refusal, as of a job that has settled, is logged: the report tells the
-        other system what holds."""
+        """Give one order for a job. A refusal, as of a job that has settled or of a priority that does not exist, is
+        logged: the report tells the other system what holds."""
         command: CancelJob | HoldJob | ReleaseJob | PrioritiseJob
-        if wish.order is Order.CANCEL:
-            command = CancelJob(job=job_id, tree=True, reason=wish.reason)
-        elif wish.order is Order.HOLD:
-            command = HoldJob(job=job_id, reason=wish.reason)
-        elif wish.order is Order.RELEASE:
-            command = ReleaseJob(job=job_id, reason=wish.reason)
-        else:
-            assert wish.priority is not None, "a wish for a priority must name the priority"
-            command = PrioritiseJob(job=job_id, priority=wish.priority, reason=wish.reason)
+        reason = shown(wish.reason)[:_REASON_MAX]  # it may quote what others have written
         try:
+            if wish.order is Order.CANCEL:
+                command = CancelJob(job=job_id, tree=True, reason=reason)
+            elif wish.order is Order.HOLD:
+                command = HoldJob(job=job_id, reason=reason)
+            elif wish.order is Order.RELEASE:
+                command = ReleaseJob(job=job_id, reason=reason)
+            else:
+                assert wish.priority is not None, "a wish for a priority must name the priority"
+                command = PrioritiseJob(job=job_id, priority=wish.priority, reason=reason)
             self.control.do(command)
         except StoreUnavailable:
             raise
