@@ -663,10 +663,13 @@ async def test_balancing_writes_the_limits_that_nodes_read(client: Client, db: D
     db.queues.update_many({}, {"$set": {"threads": 0}})
     balance_once(Service(db, InterfaceSettings(balance=True, pretend=True)), datetime.now(UTC))
     until = int(time.time()) + 3600
-    assert (await ask(client, "POST", "/balance", {**GOOD_BALANCE, "disabled": until}))[0] == 200
-    balance_once(service, datetime.now(UTC))
-    assert {queue["threads"] for queue in db.queues.find()} == {0}
-    assert (await ask(client, "GET", "/balance"))[1]["message"].startswith("QueueBalance disabled until 20")
+    assert (await ask(client, "POST", "/balance", {**GOOD_BALANCE, "disabled": str(until)}))[0] == 200
+    for stored in (until, str(until), float(until)):  # the last two as the releases may have stored it
+        db.balance.update_one({}, {"$set": {"disabled": stored}})
+        balance_once(service, datetime.now(UTC))
+        assert {queue["threads"] for queue in db.queues.find()} == {0}
+        message = (await ask(client, "GET", "/balance"))[1]["message"]
+        assert message.startswith("QueueBalance disabled until 20")
     balance_once(service, datetime.now(UTC) + timedelta(hours=2))
     assert {queue["threads"] for queue in db.queues.find()} == {2, 3}
 
@@ -678,6 +681,7 @@ async def test_balancing_writes_the_limits_that_nodes_read(client: Client, db: D
         ({"max_tasks": {"* 07:00": 5}, "queues": [["gone"], ["demo"]]}, "WARNING"),
         ({"max_tasks": {"x": 5}, "queues": []}, "CRITICAL"),
         ({"queues": []}, "CRITICAL"),
+        ({"max_tasks": {}, "queues": [], "disabled": 1e300}, "CRITICAL"),
         ({"max_tasks": {"* 07:00": 5}, "queues": "demo"}, "WARNING"),
     ],
 )

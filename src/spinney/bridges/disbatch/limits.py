@@ -17,13 +17,13 @@ SORTS: Mapping[str, Sequence[tuple[str, int]]] = {
 def threads(queue: Mapping[str, Any]) -> int:
     """Return the limit of a queue over all nodes: how many of its tasks may be claimed or run at once.
     Without one nothing runs, as in the releases."""
-    return _number(queue.get("threads"))
+    return number(queue.get("threads"))
 
 
 def maxthreads(node: Mapping[str, Any]) -> int | None:
     """Return the limit of a node over all queues; None: it has none."""
     value = node.get("maxthreads")
-    return None if value is None else _number(value)
+    return None if value is None else number(value)
 
 
 def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
@@ -32,7 +32,7 @@ def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
     return SORTS.get(str(queue.get("sort", "default")), ())
 
 
-def _number(value: Any) -> int:
+def number(value: Any) -> int:
     """Return a limit. Text of digits is a number, as it is for the releases. Everything else is 0, so that a wrong
     limit stops work rather than starting too much."""
     if isinstance(value, str) and value.isascii() and value.isdigit():

@@ -19,6 +19,7 @@ from spinney.bridges.disbatch.interface.parameters import whole
 from spinney.bridges.disbatch.interface.queues import count_tasks
 from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
 from spinney.bridges.disbatch.interface.wire import BadRequest
+from spinney.bridges.disbatch.limits import number
 
 router = APIRouter()
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ def balance_once(service: Service, now: datetime) -> None:
         if len(documents) > 1:
             raise ValueError("the collection balance must have one document, and has several")
         status, message = _apply(service, balance, now)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, OverflowError, TypeError, KeyError, AttributeError) as error:
         status, message = "CRITICAL", f"QueueBalance: {error}"
     outcome = {"timestamp": int(now.timestamp()), "status": status, "message": message}
     service.db[BALANCE].update_one({"_id": balance["_id"]}, {"$set": outcome})
@@ -83,7 +84,7 @@ def balance_once(service: Service, now: datetime) -> None:
 
 def _apply(service: Service, balance: dict[str, Any], now: datetime) -> tuple[str, str]:
     """Write the limits that differ, and return a status and a sentence about it."""
-    disabled = balance.get("disabled") or 0
+    disabled = number(balance.get("disabled"))  # the releases store what they are sent, text or number
     if now.timestamp() < disabled:
         until = datetime.fromtimestamp(disabled, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return "OK", f"QueueBalance disabled until {until}"

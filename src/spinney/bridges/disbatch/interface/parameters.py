@@ -56,8 +56,8 @@ class Parameters:
 
 def whole(value: object) -> int | None:
     """Return a non-negative integer that is given as such or as digits; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
+        value = int(value)
     good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
     return value if good and isinstance(value, int) else None
 
