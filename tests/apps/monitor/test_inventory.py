@@ -140,6 +140,22 @@ def test_one_identifier_for_two_numbers_is_told(tables: Database) -> None:
     ]
 
 
+def test_entities_keep_the_numbers_that_clients_know(tables: Database) -> None:
+    run(tables, row(2, entity="Soil", eid=7), row(3), row(4, entity="Roads", eid=3))
+    numbers = {entity.description: entity.eid for entity in entities.query(tables, "%")}
+    assert numbers == {"Soil": 7, "Sea Institute": 8, "Roads": 3}
+
+    done = run(
+        tables, row(2, entity="Soil", eid=8), row(3, entity="Water", eid=7), row(4, entity="Roads", eid=3)
+    )
+
+    assert done.wrong == [
+        "line 2: eid 8 is another entity's, or 'Soil' has another one; correct it",
+        "line 3: eid 7 is another entity's, or 'Water' has another one; correct it",
+    ]
+    assert {entity.description: entity.eid for entity in entities.query(tables, "%")} == numbers
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_new_service_may_take_the_address_from_which_another_moves(
     tables: Database, order: tuple[int, int]

@@ -41,7 +41,7 @@ LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 """The form of a language's tag (RFC 5646, 2.1)."""
 _REQUIRED = ("entity", "type", "uri")
 """The columns without which a row says nothing; ``_OPTIONAL`` are all others that are read."""
-_OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
+_OPTIONAL = ("gid", "eid", "uuid", "version", "description", "contact", "email", "language")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,8 @@ class Row:
     uri: str
     gid: int | None = None
     """Its number, which clients and tasks of the old server know; None: the row names none."""
+    eid: int | None = None
+    """The number of the entity, which clients of the old server know; None: the row names none."""
     uuid: str = ""
     """The UUID in the standard form, in lower case; empty: the row names none."""
     version: str = ""
@@ -155,9 +157,9 @@ def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
         _check(fields, values)
     except ValueError as problem:
         return WrongRow(sentence=f"{place}: {problem}", uuid=values["uuid"])
-    gid = values.pop("gid")
+    gid, eid = (int(values.pop(name) or 0) or None for name in ("gid", "eid"))
     values["uuid"] = str(uuid.UUID(values["uuid"])) if values["uuid"] else ""
-    return Row(place=place, gid=int(gid) if gid else None, **values)
+    return Row(place=place, gid=gid, eid=eid, **values)
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -216,10 +218,10 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if len(value) > TEXT_MAX or not value.isprintable():
             raise ValueError(f"{name} must be one line of at most {TEXT_MAX:,} printable characters")
-    if values["gid"] and not (
-        values["gid"].isascii() and values["gid"].isdigit() and 0 < int(values["gid"]) < 2**31
-    ):
-        raise ValueError(f"gid must be a whole number from 1, not {values['gid']!r}")
+    for name in ("gid", "eid"):
+        number = values[name]
+        if number and not (number.isascii() and number.isdigit() and 0 < int(number) < 2**31):
+            raise ValueError(f"{name} must be a whole number from 1, not {number!r}")
     if values["uuid"]:
         uuid.UUID(values["uuid"])  # its ValueError says what is wrong
     if not _TYPE.fullmatch(values["type"]):
@@ -248,6 +250,8 @@ class _Writer:
         self._entities = {
             row.description: row._asdict() for row in connection.execute(select(entities)).all()
         }
+        self._eids = {entity["eid"]: name for name, entity in self._entities.items()}
+        self._next_eid = max(self._eids, default=0) + 1
         self._services = {row.gid: row._asdict() for row in connection.execute(select(services)).all()}
         # Present services come last, so that retired ones do not hide them.
         rows = sorted(self._services.values(), key=lambda row: row["retired_us"] is None)
@@ -260,10 +264,9 @@ class _Writer:
         that service's number from being used twice."""
         gid = self._number(row)
         other = self._named_uuids.get(row.uuid) or self.named.get(gid or 0)
-        if other:
-            self._imported.wrong.append(
-                f"{row.place}: it is the same service as {other}; leave one of them out"
-            )
+        same = f"it is the same service as {other}; leave one of them out" if other else ""
+        if problem := same or self._wrong_eid(row):
+            self._imported.wrong.append(f"{row.place}: {problem}")
             return
         if row.uuid:
             self._named_uuids[row.uuid] = row.place
@@ -339,6 +342,14 @@ class _Writer:
         entity = self._entities.get(row.entity)
         return None if entity is None else self._by_uri.get((entity["eid"], row.uri))
 
+    def _wrong_eid(self, row: Row) -> str:
+        """Return why the entity cannot have the number that the row names, as clients may know either by another one;
+        empty: it can, or the row names none."""
+        number = self._entities.get(row.entity, {"eid": row.eid})["eid"]
+        if row.eid is None or (number == row.eid and self._eids.get(number, row.entity) == row.entity):
+            return ""
+        return f"eid {row.eid} is another entity's, or {row.entity!r} has another one; correct it"
+
     def _entity(self, row: Row) -> int:
         """Return the number of the row's entity, which is made where it is missing. A file changes the
         entity's details; a catalogue does not, because its records name whoever wrote them."""
@@ -347,12 +358,13 @@ class _Writer:
         }
         entity = self._entities.get(row.entity)
         if entity is None:
-            values = {"description": row.entity, "page_key": secrets.token_urlsafe(18), **details}
-            eid = self._connection.execute(
-                insert(entities).values(values).returning(entities.c.eid)
-            ).scalar_one()
-            self._entities[row.entity] = {"eid": eid, "contact": "", "email": "", "language": "en", **values}
-            return int(eid)
+            eid, key = row.eid or self._next_eid, secrets.token_urlsafe(18)
+            values = {"eid": eid, "description": row.entity, "page_key": key, **details}
+            self._connection.execute(insert(entities).values(values))
+            self._entities[row.entity] = {"contact": "", "email": "", "language": "en", **values}
+            self._eids[eid] = row.entity
+            self._next_eid = max(self._next_eid, eid + 1)
+            return eid
         if not self._catalogue and any(entity[name] != value for name, value in details.items()):
             self._connection.execute(update(entities).where(entities.c.eid == entity["eid"]).values(details))
             entity.update(details)
