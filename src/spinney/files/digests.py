@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
@@ -111,6 +112,16 @@ class Sums:
                 f"'{shown(name)}' has the {digest.algorithm} {value}, not {digest.value} as was declared; submit the "
                 f"right file"
             )
+
+
+def require_digest(path: Path, digest: Digest | None, name: str) -> None:
+    """Read a file, and raise NotAdmitted unless it has the digest, if there is one; the message calls the file
+    ``name``. Raises OSError."""
+    if digest is not None:
+        sums = Sums([digest.algorithm])
+        with path.open("rb") as file:
+            sums.read(file)
+        sums.require(digest, name)
 
 
 class _Sum(Protocol):

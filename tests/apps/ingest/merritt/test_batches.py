@@ -294,6 +294,22 @@ def test_a_job_in_place_of_a_refused_batch_says_when_it_is_requeued_that_the_bat
         orders.object_order(requeued, bid, Settings(queue=tmp_path))
 
 
+def test_a_manifest_with_another_digest_than_was_submitted_is_refused(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    client.ensure_path("/spinney/batches")
+    (tmp_path / "bid-1").mkdir()
+    with (tmp_path / "bid-1" / "batch.checkm").open("wb") as stream:
+        write([Row(url="https://h/1", name="1")], PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
+    submission = {"filename": "batch.checkm", "type": "batchManifestFile", "digestType": "sha-256"}
+    new_batch(queue, "bid-1", **submission, digestValue="0" * 64)
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    (job,) = queue.jobs.list()
+    assert (job.state, "sha256" in job.message) == (JobState.FAILED, True)
+
+
 def test_type_and_date_of_a_row_come_to_the_object(
     client: KazooClient, queue: MerrittQueue, tmp_path: Path
 ) -> None:

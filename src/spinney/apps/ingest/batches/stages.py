@@ -36,7 +36,7 @@ from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.space_waits import space_awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
-from spinney.files.digests import Sums
+from spinney.files.digests import require_digest
 from spinney.files.paths import NotAdmitted, component, shown
 
 PAYLOAD = "payload"
@@ -142,11 +142,7 @@ def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
         copies.sync_folder(target.parent)
         copies.sync_folder(job.folder)
     shutil.rmtree(config.incoming / order.bid, ignore_errors=True)
-    if order.digest is not None:
-        sums = Sums([order.digest.algorithm])
-        with target.open("rb") as file:
-            sums.read(file)
-        sums.require(order.digest, name)
+    require_digest(target, order.digest, name)
     return target
 
 

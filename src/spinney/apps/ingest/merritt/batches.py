@@ -36,6 +36,7 @@ from spinney.bridges.merritt.nodes import children, get_all, versions
 from spinney.bridges.merritt.transactions import Transaction
 from spinney.errors import UsageError
 from spinney.files.copies import write_durably
+from spinney.files.digests import require_digest
 from spinney.files.paths import NotAdmitted
 
 _ENDED = (BatchState.COMPLETED, BatchState.FAILED, BatchState.DELETED)
@@ -170,6 +171,8 @@ class BatchWork:
         try:
             order = orders.batch_order(batch)
             payload = self._payload(batch, order)
+            if order.kind.is_batch:  # any other payload is compared when its object fetches it
+                require_digest(payload, order.digest, order.name)
             count = sum(1 for _ in _rows(payload, order))
             priority = priorities.of_batch(count)
             for number, row in enumerate(_rows(payload, order), 1):
