@@ -143,7 +143,10 @@ def old_queues(client: KazooClient) -> dict[str, bytes]:
         "/ingest/mrtQ-070000000001": record(3, PROPERTIES.replace("jid-71c0", "jid-71c1").encode()),
         "/ingest/mrtQ-050000000002": record(1, PROPERTIES.encode()),
         "/ingest/mrtQ-050000000003": record(4, PROPERTIES.encode()),
-        "/ingest/mrtQ-050000000004": record(5, b"profile=other"),
+        "/ingest/mrtQ-050000000004": record(
+            5,
+            b"profile=other\nobjectID=ark:/99999/fk4y\nlocalID=z\nupdate=true\ndigestType=md5\ndigestValue=0f",
+        ),
         "/ingest/mrtQ-050000000005": record(0, b"\xac\xed\x00\x05"),
         "/mrt.inventory.full/mrtQ-050000000000": record(0, XML),
         "/accessSmall.1/mrtQ-050000000000": record(0, b'{"token":"t","cloud-content-byte":5}'),
@@ -209,6 +212,10 @@ def test_moving(client: KazooClient, queue: MerrittQueue, old_queues: dict[str, 
     assert jobs[2].metadata["erc_who"] == "José Álvarez"
     (held,) = queue.jobs.list(JobState.HELD)
     assert held.bid != batch.id
+    assert held.identifiers == {"primary_id": "ark:/99999/fk4y", "local_id": ["z"]}
+    assert held.metadata == {"erc_where": "z"}
+    payload = [held.configuration.get(name) for name in ("update", "digest_type", "digest_value")]
+    assert payload == ["true", "md5", "0f"]
     (recording,) = queue.jobs.list(JobState.RECORDING)
     assert recording.inventory == {"manifest_url": "http://store/manifest/1", "mode": "add"}
     assert recording.last_successful_status == "Storing"

@@ -1,5 +1,6 @@
 """Moving legacy records into the layout: each is one transaction, which writes the new nodes and deletes the record."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,14 @@ _CONFIGURATION = {
     "response_type": ("responseForm", "response_type"),
     "submissionDate": ("submissionDate", "date"),
 }
-_METADATA = {"erc_who": "creator", "erc_what": "title", "erc_when": "date", "erc_where": "localIdentifier"}
+_OF_THE_PAYLOAD = {
+    "update": ("update",),
+    "digest_type": ("digestType", "digest_type"),
+    "digest_value": ("digestValue", "digest_value"),
+}
+"""Fields of the configuration that only some records have."""
+_PRIMARY_ID, _LOCAL_ID = ("primaryIdentifier", "objectID"), ("localIdentifier", "localID")
+_METADATA = {"erc_who": ("creator",), "erc_what": ("title",), "erc_when": ("date",), "erc_where": _LOCAL_ID}
 _BATCH_FIELDS = [
     "batchID",
     "profile",
@@ -88,7 +96,7 @@ def _require_movable(record: LegacyRecord) -> None:
     """Raise MerrittZKNodeInvalid for a record that cannot become a job: its uuid is no name of a node, or its
     identifiers are no texts."""
     batches.require_uuid(record.fields)
-    for name in ("primaryIdentifier", "localIdentifier"):
+    for name in (*_PRIMARY_ID, *_LOCAL_ID):
         if not isinstance(record.fields.get(name), str | None):
             raise MerrittZKNodeInvalid(f"{name} in {record.path} is no text; move it by hand.")
 
@@ -134,9 +142,8 @@ def _add_job(
     """Add the nodes of the job that a record becomes, and the deletion of the record. Names of fields differ
     between the programs that wrote records; the first that is there counts."""
     fields = record.fields
-    configuration: dict[str, Any] = {}
-    for key, names in _CONFIGURATION.items():
-        configuration[key] = next((fields[name] for name in names if fields.get(name)), "")
+    configuration = {key: _first(fields, names) or "" for key, names in _CONFIGURATION.items()}
+    configuration |= _present(fields, _OF_THE_PAYLOAD)
     state, inventory = _JOB_STATES[record.status], None
     if record.queue is LegacyQueue.INVENTORY:
         urls = [value for value in fields.values() if str(value).startswith(("http://", "https://"))]
@@ -145,12 +152,21 @@ def _add_job(
     last = JobState.STORING if inventory else None
     status = job_nodes.status_fields({"last_successful_status": last}, state, "moved from " + record.path, 0)
     parts: dict[str, Fields | None] = {
-        "identifiers": job_nodes.job_identifiers(
-            fields.get("primaryIdentifier"), fields.get("localIdentifier")
-        ),
-        "metadata": {key: fields[name] for key, name in _METADATA.items() if fields.get(name)},
+        "identifiers": job_nodes.job_identifiers(_first(fields, _PRIMARY_ID), _first(fields, _LOCAL_ID)),
+        "metadata": _present(fields, _METADATA),
         "inventory": inventory,
     }
     priority = job_nodes.DEFAULT_PRIORITY if record.priority is None else record.priority
     job_nodes.add_job(client, transaction, job_id, bid, configuration, parts, priority, 0, status)
     transaction.delete(record.path, record.version)
+
+
+def _first(fields: Fields, names: Sequence[str]) -> Any:
+    """Return the first of these fields that has a value; None: none has."""
+    return next((fields[name] for name in names if fields.get(name)), None)
+
+
+def _present(fields: Fields, sources: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the values for these keys that are there, each from the first of its fields that has one."""
+    values = {key: _first(fields, names) for key, names in sources.items()}
+    return {key: value for key, value in values.items() if value is not None}
