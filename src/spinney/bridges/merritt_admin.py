@@ -118,7 +118,7 @@ def _job_row(job: Job) -> dict[str, Any]:
         "state": str(job.state),
         "priority": job.priority,
         "retries": job.retry_count,
-        "profile": job.configuration.get("profile_name", ""),
+        "profile": job.configuration.get("profile_name", job.configuration.get("profile", "")),
         "message": job.message,
     }
 

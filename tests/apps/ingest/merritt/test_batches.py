@@ -344,3 +344,41 @@ def test_local_ids_of_a_submission_are_text_or_a_list_of_texts(
         assert "the local id [1] is neither text nor a list of texts" in job.message
     else:
         assert job.identifiers["local_id"] == local_ids
+
+
+def test_what_merritts_services_submit_names_the_object(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    client.ensure_path("/spinney/batches")
+    put_submission(client, type="file", objectID="ark:/99999/fk4x", localID="L-1;L-2", update=True)
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    (job,) = queue.jobs.list()
+    assert job.identifiers == {"primary_id": "ark:/99999/fk4x", "local_id": ["L-1", "L-2"]}
+    assert job.configuration["update"] is True
+
+
+def test_a_job_of_merritts_batch_service_has_its_payload_in_its_folder(
+    queue: MerrittQueue, tmp_path: Path
+) -> None:
+    configuration = {"profile": "p", "type": "container", "filename": "a b.zip", "title": "T", "update": True}
+    named = {"batchID": "bid-1", "jobID": "jid-1", "digestType": "sha-256", "digestValue": "0" * 64}
+    batch = new_batch(queue, "bid-1")
+    job = queue.jobs.create(
+        batch.id, configuration | named, identifiers={"primary_id": "ark:/99999/fk4x", "local_id": ["L"]}
+    )
+    bid, settings = "bid-6ba7b810-9dad-11d1-80b4-00c04fd430c8", Settings(queue=tmp_path)
+
+    order = orders.object_order(job, bid, settings)
+
+    assert order.payload.url == (tmp_path / "bid-1" / "jid-1" / "a b.zip").as_uri()
+    assert (order.payload.name, str(order.payload.kind), order.update) == ("a b.zip", "container", True)
+    assert (order.about.primary_id, order.about.local_ids, order.about.title) == (
+        "ark:/99999/fk4x",
+        ("L",),
+        "T",
+    )
+    outside = queue.jobs.create(batch.id, configuration | named | {"jobID": ".."})
+    with pytest.raises(UsageError, match="is no name of a file"):
+        orders.object_order(outside, bid, settings)

@@ -87,12 +87,12 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
         raise UsageError(
             "its batch's payload made no object of it; correct the payload, and submit the batch again"
         )
-    kind = kind_of(configuration, "payload_type")
+    kind = kind_of(configuration, "payload_type" if "payload_type" in configuration else "type")
     if kind.is_batch:
         raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
     identifiers, metadata = (_with_file(each, settings.queue) for each in (job.identifiers, job.metadata))
     try:
-        url = str(configuration.get("payload_url") or "")
+        url = str(configuration.get("payload_url") or _payload_url(configuration, settings.queue))
         name = str(configuration.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
         if not url or not name:
             raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
@@ -116,9 +116,9 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
                     "local_ids": _local_ids(
                         identifiers.get("local_id") or configuration.get("local_id") or []
                     ),
-                    "creator": metadata.get("erc_who") or None,
-                    "title": metadata.get("erc_what") or None,
-                    "date": metadata.get("erc_when") or None,
+                    "creator": metadata.get("erc_who") or configuration.get("creator") or None,
+                    "title": metadata.get("erc_what") or configuration.get("title") or None,
+                    "date": metadata.get("erc_when") or configuration.get("date") or None,
                 }
             ),
             update=_is_update(configuration),
@@ -148,6 +148,20 @@ def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, A
         return {**read_object(str(path), path.read_bytes()), **fields}
     except OSError as error:
         raise MerrittZKNodeInvalid(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _payload_url(configuration: Mapping[str, Any], folder: Path | None) -> str:
+    """Return the URL of the payload that Merritt's batch service has put into its job's folder, below the folder of
+    batches; empty where the configuration names none. Raises NotAdmitted for a name that no file can have."""
+    names = [str(configuration.get(key) or "") for key in ("batchID", "jobID", "filename")]
+    if folder is None or not all(names):
+        return ""
+    return folder.joinpath(*map(component, names)).as_uri()
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of these fields that has a value; None: none has."""
+    return next((fields[name] for name in names if fields.get(name)), None)
 
 
 def _local_ids(value: Any) -> tuple[str, ...]:
@@ -182,7 +196,7 @@ def batch_order(batch: Batch) -> BatchOrder:
             update=_is_update(submission),
             digest=_sum(submission),
             about=_ABOUT.validate_python(
-                texts | {"local_ids": _local_ids(submission.get("localIdentifier") or [])}
+                texts | {"local_ids": _local_ids(_first(submission, "localIdentifier", "localID") or [])}
             ),
             accepted=datetime.now(UTC),
         )
@@ -223,7 +237,7 @@ def job_nodes(order: BatchOrder, number: int, row: Row | None, payload_url: str)
 
 _SUBMITTED_AS = {
     "name": ("filename", "payload_filename"),
-    "primary_id": ("primaryIdentifier",),
+    "primary_id": ("primaryIdentifier", "objectID"),
     "creator": ("creator", "erc_who"),
     "title": ("title", "erc_what"),
     "date": ("date", "erc_when"),
