@@ -94,6 +94,19 @@ def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Pat
     assert f"the local id 'm2' belongs to {one} in a row above" in reasons.problems[0].reason
 
 
+def test_rows_of_one_object_are_told_of_with_both_lines(tmp_path: Path) -> None:
+    ark = "ark:/12345/x1"
+    rows = [object_of(local_ids="m1;m1"), object_of(primary_id=ark), object_of(local_ids="m2;m1")]
+
+    result = judgement(tmp_path, batch(*rows, object_of(primary_id=ark, local_ids="m3")))
+
+    assert result.problems == ()
+    assert [(warning.line, warning.reason.partition(" already")[0]) for warning in result.warnings.first] == [
+        (FIRST + 2, f"'m1' is on line {FIRST}"),
+        (FIRST + 3, f"'{ark}' is on line {FIRST + 1}"),
+    ]
+
+
 def test_files_of_an_object_are_told_with_both_places(tmp_path: Path) -> None:
     files = [{"url": URL}, {"url": URL, "name": DEEP}]
     document = {"profile": "batch-manifest", "objects": [{"files": [{"url": URL}]}, {"files": files}]}

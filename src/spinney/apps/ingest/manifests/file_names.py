@@ -1,4 +1,4 @@
-"""The rows of a manifest, and the rules for the names of one object's files.
+"""The rows of a manifest, and the rules for the names of an object's files and the identifiers of a batch's objects.
 
 No name is another's folder, and similar names get a warning. Two names are similar when they differ only in case or in
 the encoding of accents (canonical caseless matching, the Unicode Standard, section 3.13, D145). They are two files,
@@ -37,6 +37,10 @@ class Names:
         self._unit = unit
         self._exact, self._folded = _Tree(), _Tree()
 
+    def add_row(self, row: Row, place: int) -> str | None:
+        """Add the name of a row; see ``add``."""
+        return self.add(row.name, place)
+
     def add(self, name: str, place: int) -> str | None:
         """Add a name, and return a warning when it is similar to another, else None. Raises NotAdmitted, with the other
         place, when it is equal to another or one is the other's folder."""
@@ -51,6 +55,29 @@ class Names:
         return None
 
 
+class Identifiers:
+    """The primary and local ids of a batch's objects, with the place of the first row of each."""
+
+    __slots__ = ("_places", "_unit")
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._places: dict[str, int] = {}
+
+    def add_row(self, row: Row, place: int) -> str | None:
+        """Add the ids of a row, and return a warning when a row before names the same object: objects are deposited in
+        any order, and the later one has the content that counts."""
+        ids = (row.about.primary_id or "", *row.about.local_ids)
+        others = {name: self._places.setdefault(name, place) for name in ids if name}
+        name = next((name for name, other in others.items() if other != place), None)
+        if name is None:
+            return None
+        return (
+            f"'{_shown(name)}' is on {self._unit} {others[name]} already; both become versions of one object, in any "
+            f"order"
+        )
+
+
 def read_rows(
     items: Iterable[tuple[int, _Item]],
     parse: Callable[[int, _Item], Row],
@@ -59,14 +86,13 @@ def read_rows(
 ) -> Iterator[Row]:
     """Yield the rows of a manifest of this kind: what ``parse`` makes of each numbered item. Invalid ones, and those of
     an object with the name of another, are reported, and skipped if that returns."""
-    names = (
-        None if kind.is_batch else Names(problems.unit)
-    )  # in a batch each row is an object, and names repeat
+    # In a batch each row is an object; names repeat, and identifiers should not.
+    known = Identifiers(problems.unit) if kind.is_batch else Names(problems.unit)
     for number, item in items:
         try:
             row = parse(number, item)
-            if names is not None and (similar_name := names.add(row.name, number)) is not None:
-                problems.warn(number, similar_name)
+            if (warning := known.add_row(row, number)) is not None:
+                problems.warn(number, warning)
         except NotAdmitted as problem:
             problems.refuse(number, problem)
             continue
