@@ -88,6 +88,18 @@ def _is_own(variable: str) -> bool:
     return variable.startswith(("SPINNEY_", "MERRITT_", "DISBATCH_"))
 
 
+def _ended(words: tuple[str, ...], code: int, out: str, err: str) -> "subprocess.CompletedProcess[str]":
+    """Return what a command printed. An internal error, whose sentence may have the text that a test looks for, fails
+    the test, with the traceback from the file that the command has left."""
+    _, has_file, rest = err.partition("; the traceback is in ")
+    if has_file:
+        file = Path(rest.rpartition(", please report it")[0])
+        text = file.read_text()
+        file.unlink()
+        pytest.fail(text)
+    return subprocess.CompletedProcess(words, code, out, err)
+
+
 @dataclass(frozen=True)
 class Shell:
     """A folder, and ``spinney`` in it."""
@@ -120,7 +132,7 @@ class Shell:
         """A process of its own, to its end."""
         process = self.start(*words)
         out, err = process.communicate(stdin, timeout=60)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        return _ended(words, process.returncode, out, err)
 
     def call(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
         """The same without the half second that starting Python takes: all that ``main`` does, but in
@@ -138,7 +150,7 @@ class Shell:
                 patch.setenv(name, value)
             code = main.run(list(words))
         texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
-        return subprocess.CompletedProcess(words, code, *texts)
+        return _ended(words, code, *texts)
 
     def submit_lines(self, lines: str, type_: str, *words: str) -> "subprocess.CompletedProcess[str]":
         """Jobs of a file, in this process."""
