@@ -172,6 +172,15 @@ def test_a_need_out_of_sight_is_not_named(site: Site) -> None:
     assert f"job {other}, which" in explanation_text(site, blind, AccessScope())
 
 
+@pytest.mark.parametrize("text", ["its subjob {} failed", "job {}, which it needs, failed"])
+def test_what_a_jobs_own_code_says_is_shown_and_searched_whatever_its_words(site: Site, text: str) -> None:
+    mine, other = pair(site)
+    site.fail(site.run(mine), message=text.format(other))
+
+    assert of(site).queries.job(mine).message == text.format(other)
+    assert [job.id for job in of(site).queries.jobs(Filter(message=f"job {other}"))] == [mine]
+
+
 def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
     other = site.submit_one("locked", {"serno": "A"}, collection="beta")
     site.run(other)

@@ -3,9 +3,9 @@
 The store is queried once for all job ids that an answer names. A sentence that would name a job that is not visible is
 reworded without it, and without counts of what others have.
 
-The engine words its messages without knowing who will read them, so ids are recognized in the text by the
-forms that it uses (``_NAMED``). Who adds a sentence about another job to the engine has to use one of these
-forms."""
+The engine words its messages without knowing who will read them. Which messages may name other jobs is known by facts
+(``_names_jobs``); the ids in them are recognized by the forms that it uses (``_NAMED``). Who adds a sentence about
+another job to the engine has to use one of these forms."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -26,6 +26,8 @@ _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,| above it)
 """How the engine words because of which job another failed, or cannot be opened again."""
 _NAMED_IN_RING = re.compile(r"\b(its subjob|job) (\d+)")
 """How the message of a deadlock names jobs."""
+_DEADLOCK = "a deadlock: "
+"""How the message of a deadlock begins."""
 _NOBODY = {"its subjob": "one of its subjobs", "job": "a job"}
 _PAGE = 10_000
 _HIDDEN_HOLD = "a hold that is not within your limits"
@@ -59,7 +61,8 @@ class Visibility:
     def jobs(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the visible ones of these jobs, with their messages reworded."""
         visible = [job for job in jobs if self._within.holds(job.collection, job.queue)]
-        visible_ids = self.visible(job_id for job in visible for job_id in _named(job.message or ""))
+        named = (job_id for job in visible if _names_jobs(job) for job_id in _named(job.message or ""))
+        visible_ids = self.visible(named)
         return [self._job(job, visible_ids) for job in visible]
 
     def _job(self, job: Job, visible_ids: Collection[int]) -> Job:
@@ -67,7 +70,7 @@ class Visibility:
         if job.waits_for == "hold":
             # Its message is a hold's, whose name may be that of others.
             return replace(job, message="; ".join(map(str, self.holds_on(job.id))) or _HIDDEN_HOLD)
-        if job.message is None:
+        if job.message is None or not _names_jobs(job):
             return job
         return replace(job, message=_without(job.message, visible_ids))
 
@@ -147,6 +150,11 @@ def without_hidden_jobs(text: str, visibility: Visibility) -> str:
     return _without(text, visibility.visible(_named(text)))
 
 
+def _names_jobs(job: Job) -> bool:
+    """Return whether the engine may name other jobs in the job's message, which else is of the job's own code."""
+    return job.failed_because is not None or (job.message or "").startswith(_DEADLOCK)
+
+
 def _named(text: str) -> list[int]:
     return [int(n) for _, n in _pattern(text).findall(text)]
 
@@ -158,4 +166,4 @@ def _without(text: str, visible_ids: Collection[int]) -> str:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    return _NAMED_IN_RING if "a deadlock: " in text else _NAMED
+    return _NAMED_IN_RING if _DEADLOCK in text else _NAMED

@@ -18,6 +18,9 @@ DIGITS = 16
 POISON = "poison"
 """The value of ``exception`` for a job whose worker or node died again and again."""
 
+DEADLOCK = "deadlock"
+"""The value of ``exception`` for a job that failed because of a cycle of locks; its message names all jobs of that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:

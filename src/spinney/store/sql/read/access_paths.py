@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spinney.model.access import AccessScope
+from spinney.model.attempts.failures import DEADLOCK
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
@@ -193,14 +194,12 @@ def message_condition(job_filter: Filter, message: str, alias: str) -> tuple[str
     if job_filter.within is not None:
         condition += f" and coalesce({alias}.waits_for, '') <> 'hold'"
         if any(character.isdigit() for character in message):
-            condition += "".join(
-                f" and lower({alias}.reason) not like '{names_job}'" for names_job in _NAME_JOBS
+            # The reasons that name other jobs: of failures because of subjobs or needs, and of deadlocks.
+            condition += (
+                f" and coalesce({alias}.waits_for, '') not in ('children', 'needs') and not exists (select 1 "
+                f"from failures f where f.fingerprint = {alias}.fingerprint and f.exception = '{DEADLOCK}')"
             )
     return condition, f"%{literal}%"
-
-
-_NAME_JOBS = ("its subjob %", "job %, which it needs, %", "a deadlock: %")
-"""How the engine begins the reasons that name other jobs, in small letters."""
 
 
 def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]) -> int:

@@ -29,6 +29,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
+from spinney.model.attempts.failures import DEADLOCK
 from spinney.model.errors import BadParameters
 from spinney.model.lineage import ancestors
 from spinney.model.rights.actor import Actor
@@ -408,7 +409,7 @@ def _break(cascade: Breaking, ring: Ring) -> bool:
         _restart(cascade, row, spec)
     else:
         log.warning("job %d fails because of %s", victim, why)
-        mark = failures.of_engine(tx, row.type, row.stage, VERB, why, now_us)
+        mark = failures.of_engine(tx, row.type, row.stage, DEADLOCK, why, now_us)
         cascade.settle(row, State.FAILED, reason=why, fingerprint=mark)
     return True
 
