@@ -79,7 +79,8 @@ def _commands_of(module: str) -> Mapping[str, Any]:
     """Return the commands of a module, named relative to ``spinney``, by their names."""
     alone = typer.Typer(rich_markup_mode=None)
     alone.add_typer(import_module(f"spinney.{module}").app)
-    return tidy_help(get_group(alone)).commands
+    commands: Mapping[str, Any] = tidy_help(get_group(alone)).commands
+    return commands
 
 
 @cache
