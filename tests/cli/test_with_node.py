@@ -70,6 +70,10 @@ def test_what_a_job_writes_is_printed(working: Shell) -> None:
     assert working.ok("logs", job, "--attempt", attempt, "--stdout") == "hello\n"
     assert "no attempt 7777777" in working.refused(2, "logs", job, "--attempt", "7777777")
 
+    folder = working.folder / "spinney.folders" / job_folder(int(job)) / ".spinney"
+    (folder / f"tell.{attempt}.stdout").write_text("no line feed")
+    assert f"no line feed\n== tell, attempt {attempt}, stderr ==\nto stderr" in working.ok("logs", job)
+
 
 def test_what_a_job_writes_is_harmless_on_a_terminal(working: Shell) -> None:
     job = submit(working, "tell", "-p", "text=\x1b[31mred")

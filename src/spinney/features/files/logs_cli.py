@@ -86,6 +86,8 @@ class _Reader:
         self._through: set[str] = set()
         """Files of attempts that had ended before they were read to their end."""
         self._title = ""
+        self._in_line = False
+        """Whether what was printed last did not end with a line feed."""
         self.printed = False
 
     def print_new(self, attempts: Sequence[Attempt]) -> None:
@@ -115,7 +117,7 @@ class _Reader:
 
     def _print(self, title: str, name: str, chunk: bytes) -> None:
         if self._titles and title != self._title:
-            sys.stdout.write(title)
+            sys.stdout.write(f"\n{title}" if self._in_line else title)
             sys.stdout.flush()
-        self._title, self.printed = title, True
+        self._title, self.printed, self._in_line = title, True, not chunk.endswith(b"\n")
         self._content(name).write(chunk)
