@@ -562,6 +562,8 @@ def change(what: str) -> None:
         os.unsetenv("PATH")
     elif what == "limits":
         resource.setrlimit(resource.RLIMIT_NOFILE, (50, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    elif what == "recursion limit":
+        sys.setrecursionlimit(100)
     elif what == "handler":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGUSR1, lambda *_: None)
@@ -617,6 +619,7 @@ def state() -> dict[str, Any]:
         "environment": sorted(os.environ.items()),
         "environment of programs": sorted(subprocess.check_output(["/usr/bin/env"], text=True).splitlines()),
         "limits": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "recursion limit": sys.getrecursionlimit(),
         "handlers": [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGUSR1)],
         "mask": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         "alarm": signal.getitimer(signal.ITIMER_REAL),

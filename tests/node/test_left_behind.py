@@ -24,6 +24,7 @@ CHANGES = [
     "environment replaced",
     "environment of programs",
     "limits",
+    "recursion limit",
     "handler",
     "mask",
     "alarm",
@@ -55,7 +56,15 @@ async def test_the_process_is_put_back_for_the_next_attempt_of_the_same_list(hos
 async def test_a_shared_process_is_put_back_when_nothing_runs_in_it(host):
     worker = host.keep(concurrent=True)
     before = await host.run(worker, "thread_shows_state", fence=100, type_="many")
-    changes = ("umask", "environment", "environment of programs", "limits", "directory", "context")
+    changes = (
+        "umask",
+        "environment",
+        "environment of programs",
+        "limits",
+        "recursion limit",
+        "directory",
+        "context",
+    )
     for fence, what in enumerate(changes, 1):
         await host.run(worker, "thread_changes", json.dumps({"what": what}), fence=fence, type_="many")
     assert await host.run(worker, "thread_shows_state", fence=101, type_="many") == before

@@ -1,8 +1,8 @@
 """Restore process state that an attempt changed, so that the next one does not find it changed.
 
 Standard streams and the working directory are restored after each attempt (``SavedDescriptors``). The rest is umask,
-environment, resource limits, timers, signal handlers and the signal mask, and what cannot be restored: user, groups and
-root directory. Checking all of them after each attempt would
+environment, resource limits, Python's recursion limit, timers, signal handlers and the signal mask, and what cannot be
+restored: user, groups and root directory. Checking all of them after each attempt would
 take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which Python code
 changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call everything is
 compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not detected."""
@@ -11,6 +11,7 @@ import functools
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ _CALLS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (os, ("setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid")),
     (os, ("setgroups", "initgroups", "chroot")),
     (resource, ("setrlimit", "prlimit")),
+    (sys, ("setrecursionlimit",)),
     (signal, ("signal", "pthread_sigmask", "alarm", "setitimer", "set_wakeup_fd")),
 )
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -71,6 +73,7 @@ class ProcessState:
         os.umask(self._umask)
         self.environ, self._variables = os.environ, dict(os.environ)
         self._limits = {number: resource.getrlimit(number) for number in _LIMITS}
+        self._recursion_limit = sys.getrecursionlimit()
         self._identity = _identity()
         if signals:
             self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
@@ -93,6 +96,7 @@ class ProcessState:
         try:
             if self._signals:
                 self._restore_signals()
+            sys.setrecursionlimit(self._recursion_limit)
             os.umask(self._umask)
             self._restore_environment()
             for number, limits in self._limits.items():
