@@ -384,6 +384,15 @@ def test_given_what_was_done_when_the_audit_is_read_then_it_tells_it_and_filters
     assert "No entry matches" in get(client, "/audit?verb=nothing")
 
 
+def test_given_a_long_entry_then_all_of_it_unfolds(world: World) -> None:
+    world.control().do(ChangeQueue(name="slow", pin=[f"{'a-long-name-' * 5}{n}" for n in range(4)]))
+
+    text = get(world.client("operator"), "/audit")
+
+    assert '<details class="fold"><summary>queue slow, ' in text
+    assert "a-long-name-3</p></details>" in text
+
+
 def test_given_many_entries_when_paged_then_each_is_shown_once(world: World) -> None:
     control = world.control()
     for n in range(60):

@@ -610,6 +610,15 @@ def test_given_a_subjob_of_a_stage_that_ran_again_then_its_page_says_that_it_no_
     assert words not in get(client, f"/jobs/{top}")
 
 
+def test_given_a_long_message_of_an_attempt_then_all_of_it_unfolds(world: World) -> None:
+    job, message = world.submit("one"), f"{'the file is too long, ' * 9}and has no end"
+    world.site.fail(world.site.run(job), message=message)
+
+    text = get(world.client("viewer"), f"/jobs/{job}")
+
+    assert f'<p class="break">{message}</p></details>' in text
+
+
 def test_given_a_message_that_names_a_job_of_its_own_then_that_is_no_link(world: World) -> None:
     failed = world.submit("one")
     world.site.fail(world.site.run(failed), message=f"job {failed} of the printer is stuck")
