@@ -172,19 +172,21 @@ class JobLife(RuleBasedStateMachine):
         lease, job = self._some_lease(data)
         if job.key is not None:
             return
-        child_id = self.model.child_of_key(job, key)
+        owner = self.model.child_of_key(job, key)
+        is_free = owner is None or owner.type == of
         try:
             (child,) = self.site.spawn(lease, of, keys=(key,))
         except SpinneyError:
-            assert not self.model.may_spawn(job)
+            assert not (self.model.may_spawn(job) and is_free)
             return
         assert self.model.may_spawn(job)
-        if child_id is None:
+        assert is_free
+        if owner is None:
             made = self.model.new(child, of, job.id, job.queue, job.priority)
             self.model.spawned_at_once(job, made, key)
         else:
-            assert child == child_id.id
-            self.model.spawned_again(child_id)
+            assert child == owner.id
+            self.model.spawned_again(owner)
 
     @precondition(lambda self: self.leases and sum(job.open for job in self.model.jobs.values()) < MANY)
     @rule(of=LEAVES, n=st.integers(1, 2), priority=st.sampled_from([10, 50]), data=st.data())

@@ -98,9 +98,11 @@ class Script:
         if rng.random() < 0.2:
             return
         n = rng.randint(1, 3)
-        keys = tuple(f"child-{k}" for k in range(n)) if rng.random() < 0.3 else None
+        is_keyed = rng.random() < 0.3
+        type_ = rng.choice(LEAVES)
+        keys = tuple(f"{type_}-{k}" for k in range(n)) if is_keyed else None
         made = Submission(
-            type=rng.choice(LEAVES),
+            type=type_,
             params=tuple(json.dumps({"place": rng.randint(1, 2)}) for _ in range(n)),
             keys=keys,
             queue=rng.choice(QUEUES) if rng.random() < 0.2 else None,
