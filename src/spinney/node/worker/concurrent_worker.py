@@ -44,7 +44,7 @@ from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
 from spinney.node.workers.shared_page import CELL_RECALL, CELL_STACK
 from spinney.node.workers.stack_dump import Stack, task_stack, thread_stacks
-from spinney.node.workers.termination import ending_process_on_error
+from spinney.node.workers.termination import end_process_on_error
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
@@ -92,6 +92,16 @@ class _Attempt:
         return now_s - self.cancel_requested_s >= _LATE_S
 
 
+@end_process_on_error
+def _run_or_end(call: Callable[..., Any], *args: Any) -> None:
+    """Call it; an exception ends the process."""
+    call(*args)
+
+
+_require_result = end_process_on_error(asyncio.Task[None].result)
+"""Called with a task that is done: an exception ends the process."""
+
+
 class ConcurrentWorker:
     """The worker process of ``thread`` and ``async`` stages: it runs many attempts at a time, and sends their
     outcomes."""
@@ -130,7 +140,7 @@ class ConcurrentWorker:
             self._loop, loop_thread, is_busy=self._has_tasks, on_blocked=self._on_blocked
         )
 
-    @ending_process_on_error()
+    @end_process_on_error
     def run(self, state: ProcessState) -> None:
         """Serve until the supervisor sends ``end`` and all running attempts have ended, or until it is gone. ``state``:
         the process state, which is restored whenever nothing runs."""
@@ -229,7 +239,7 @@ class ConcurrentWorker:
         """Call it in a thread of the pool. Where the system lets no more threads be started (``TasksMax``, ``ulimit
         -u``), the next thread of the pool that becomes free does it: the pool has queued the call before it fails."""
         with suppress(RuntimeError):
-            self._pool.submit(ending_process_on_error()(call), *args)
+            self._pool.submit(_run_or_end, call, *args)
 
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
         """Note an attempt as running, here and on the page, in a context of its own; the caller holds the
@@ -267,7 +277,7 @@ class ConcurrentWorker:
         self._leave_fork()
         self._end_in_thread(attempt, detail)
 
-    @ending_process_on_error()
+    @end_process_on_error
     def _run_loop(self) -> None:
         """Run the event loop as long as the process lives. ``stop``, and SystemExit and KeyboardInterrupt in a task
         that a stage started, would end it for all attempts; they are that attempt's alone, whose task holds the
@@ -276,12 +286,12 @@ class ConcurrentWorker:
             with suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
 
-    @ending_process_on_error()
+    @end_process_on_error
     def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
         """Start attempts as tasks; this runs in the event loop, once for all that begin together."""
         for attempt, runner in begun:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
-            attempt.task.add_done_callback(ending_process_on_error()(asyncio.Task.result))
+            attempt.task.add_done_callback(_require_result)
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
         """Run an ``async`` stage to its end. A CancelledError is a cancellation only if one was requested;
@@ -391,7 +401,7 @@ class ConcurrentWorker:
         if proctree.reap() and self._leftovers():
             proctree.end_descendants(spare=self._helpers)
 
-    @ending_process_on_error()
+    @end_process_on_error
     def _send_of_this_turn(self) -> None:
         """Send the rows of all tasks that ended in this turn of the event loop."""
         self._will_send = False

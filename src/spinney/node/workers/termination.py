@@ -3,10 +3,14 @@
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Terminated(BaseException):
@@ -30,18 +34,22 @@ def raise_terminated() -> None:
     raise Terminated
 
 
-@contextmanager
-def ending_process_on_error() -> Iterator[None]:
-    """End this process if the worker's own code raises, with the traceback in the worker's log. The supervisor notices
-    a death, but not a thread or task that ended before it reported its attempt: that would be shown as running for
-    ever."""
-    try:
-        yield
-    except BaseException as error:  # noqa: BLE001 - as an unhandled exception of the main thread would
-        if not isinstance(error, ConnectionError):  # the supervisor is gone
-            with suppress(Exception):
-                os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
-        os._exit(1)
+def end_process_on_error(call: Callable[P, R]) -> Callable[P, R]:
+    """Return ``call`` such that an exception, which only the worker's own code can raise there, ends this process, with
+    the traceback in the worker's log. The supervisor notices a death, but not a thread or task that ended before it
+    reported its attempt: that would be shown as running for ever."""
+
+    @wraps(call)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return call(*args, **kwargs)
+        except BaseException as error:  # noqa: BLE001 - as an unhandled exception of the main thread would
+            if not isinstance(error, ConnectionError):  # the supervisor is gone
+                with suppress(Exception):
+                    os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+            os._exit(1)
+
+    return guarded
 
 
 def signal_name(number: int) -> str:
