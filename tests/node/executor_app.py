@@ -378,6 +378,14 @@ async def cancels_itself() -> None:
 
 
 @concurrent.stage(isolation="async")
+async def cancels_itself_last() -> int:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return 3
+
+
+@concurrent.stage(isolation="async")
 async def closes_the_loops_descriptor() -> None:
     os.close(asyncio.get_running_loop()._selector.fileno())  # type: ignore[attr-defined]
     await asyncio.sleep(600)

@@ -240,6 +240,15 @@ async def test_a_task_that_cancels_itself_has_failed(host, worker):
     assert "cancelled its own task" in detail["message"]
 
 
+async def test_a_task_that_cancels_itself_last_has_returned_and_ends_no_other(host, worker):
+    host.give(worker, "task_waits", (1, "{}"), type_="many")
+    await host.until(lambda: host.printed(1))
+    assert (await run(host, worker, "cancels_itself_last", fence=2))["result"] == "3"
+    worker.request_cancel(1)
+    await host.until(lambda: 1 in host.marked)
+    assert host.printed(1) == "begun\ncleaned up\n"
+
+
 async def test_the_handle_works_in_an_event_loop(host, worker):
     host.answers = {"get_data": {"a": 1}, "data_names": ["a"]}
     assert (await run(host, worker, "asks"))["result"] == '{"a":1}'

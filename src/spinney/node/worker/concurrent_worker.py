@@ -27,6 +27,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -73,6 +74,8 @@ class _Attempt:
     is_async: bool = False
     task: "asyncio.Task[None] | None" = None
     """The task of an ``async`` stage; None until the event loop has made it."""
+    stage_ended: bool = False
+    """Whether an ``async`` stage has ended; its task reports the attempt."""
     thread: int = 0
     """The identifier of its thread; 0: it has none."""
     document: bytes | None = None
@@ -98,8 +101,12 @@ def _run_or_end(call: Callable[..., Any], *args: Any) -> None:
     call(*args)
 
 
-_require_result = end_process_on_error(asyncio.Task[None].result)
-"""Called with a task that is done: an exception ends the process."""
+@end_process_on_error
+def _require_end(attempt: _Attempt, task: "asyncio.Task[None]") -> None:
+    """Raise what ended the task of an attempt before that was reported, which ends the process. A task is also
+    cancelled, after the report, if its stage cancelled it without awaiting anything afterwards."""
+    if not (attempt.stage_ended and task.cancelled()):
+        task.result()
 
 
 class ConcurrentWorker:
@@ -291,7 +298,7 @@ class ConcurrentWorker:
         """Start attempts as tasks; this runs in the event loop, once for all that begin together."""
         for attempt, runner in begun:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
-            attempt.task.add_done_callback(_require_result)
+            attempt.task.add_done_callback(partial(_require_end, attempt))
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
         """Run an ``async`` stage to its end. A CancelledError is a cancellation only if one was requested;
@@ -315,6 +322,7 @@ class ConcurrentWorker:
         except BaseException as error:  # noqa: BLE001 - as above
             detail = self._caught(attempt, error)
         self._leave_fork()
+        attempt.stage_ended = True
         if attempt.document is not None or has_folder(self._root, assignment.job_id):
             # The disk may be slow. Nothing is awaited: a cancel request that comes now must not break this off.
             self._submit(self._end_in_thread, attempt, detail)
