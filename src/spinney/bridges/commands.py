@@ -14,7 +14,7 @@ from spinney.command_line import Exit, display
 NameOption = Annotated[
     str | None, typer.Option("--name", help="The node's name in the other system (default: the host's).")
 ]
-SettingsOption = Annotated[Path, typer.Option("--settings", help="The settings.")]
+SettingsOption = Annotated[Path, typer.Option("--settings", metavar="FILE", help="The settings.")]
 SlotsOption = Annotated[int, typer.Option("--slots", min=1, help="How many jobs run at once.")]
 SLOTS = os.cpu_count() or 1
 DrainOption = Annotated[

@@ -1,6 +1,7 @@
 """How help is printed: ``--queue QUEUE``, where Typer shows the types of Python (``--queue <str>``), and whole
 summaries, where Click cuts them at the width of the terminal."""
 
+import re
 from typing import Any
 
 
@@ -14,8 +15,12 @@ def tidy_help(command: Any) -> Any:
     for parameter in command.params:
         is_argument = parameter.param_type_name == "argument"
         takes_value = is_argument or not (parameter.is_flag or parameter.count)
-        if takes_value and parameter.metavar is None and not parameter.type_descriptor.is_choice:
-            parameter.metavar = parameter.name.strip("_").rpartition("_")[2].upper()
+        if takes_value and parameter.metavar is None:
+            if not parameter.type_descriptor.is_choice:
+                name = max(parameter.opts, key=len).rstrip("-_")
+                parameter.metavar = re.split("[-_]", name)[-1].upper()
+            elif parameter.type_descriptor.is_list:
+                parameter.metavar = parameter.display_type(None).replace("list[", "").replace("]", "")
         if is_argument:
             parameter.display_type_rich = _no_type
     for below in getattr(command, "commands", {}).values():

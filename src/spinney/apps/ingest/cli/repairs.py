@@ -44,7 +44,7 @@ def delete(
     fields: Mapping[str, Any],
     names: Annotated[
         list[str],
-        typer.Argument(metavar="BATCH...", help="The batches: bid-…, or the numbers of their jobs."),
+        typer.Argument(metavar="BATCH", help="The batches: bid-…, or the numbers of their jobs."),
     ],
     json: JsonOption = False,
     by: ByOption = None,

@@ -23,7 +23,7 @@ class Requeue(Verb, changes=True, long=True):
     """Requeue objects: those of a batch that failed and, optionally, those that completed. When they have settled, the
     batch reports again."""
 
-    names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT...")] = Field(
+    names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT")] = Field(
         description="Batches or objects: `bid-…`, `jid-…`, or the numbers of their jobs."
     )
     stage: Annotated[Text | None, typer.Option("--from", metavar="STAGE", autocompletion=stage_names)] = (

@@ -51,7 +51,8 @@ def serve(
         list[str] | None, typer.Option("--plugin", help="A plugin that queues may use; any number of times.")
     ] = None,
     settings_file: Annotated[
-        Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
+        Path,
+        typer.Option("--settings", metavar="FILE", help="The node's settings; its plugins may be used, too."),
     ] = Path(FILE),
     oids: Annotated[
         Oids, typer.Option("--oids", help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
