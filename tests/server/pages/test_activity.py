@@ -65,14 +65,29 @@ def test_given_a_highest_value_then_the_top_is_round_and_near(highest: float, to
     assert float(chart.y_ticks[-1].label) == pytest.approx(top)
 
 
-def test_given_a_slice_that_was_recorded_without_an_attempt_then_its_title_says_that() -> None:
+def test_given_a_slice_in_which_no_attempt_ended_then_its_title_says_that() -> None:
     starts = [START_US + n * MINUTE_US for n in range(3)]
-    values, recorded = {"running": [1.0, None, None]}, [True, True, False]
+    values, idle = {"running": [1.0, None, None]}, [True, True, False]
 
-    chart = time_charts.lines(starts, MINUTE_US, values, str, {"running": "ran"}, recorded=recorded)
+    chart = time_charts.lines(starts, MINUTE_US, values, str, {"running": "ran"}, idle=idle)
 
     ends = [column.title.rpartition(": ")[2] for column in chart.columns]
     assert ends == ["ran 1.0", "no attempt ended", "no figures"]
+
+
+def test_given_a_slice_that_was_counted_later_then_no_chart_says_that_no_attempt_ended(world: World) -> None:
+    world.submit("one")
+    world.site.pass_(world.site.claim_one())
+    late_us = now_us() + 3 * MINUTE_US
+    world.store.throughput_history.record(now_us=late_us)
+    control = Control(store=world.store, clock=lambda: late_us, wake_nodes=lambda: None, by="ann")
+
+    charts = activity_page.read(control, SPANS["hour"], "", "", None).charts
+
+    titles = [[column.title.rpartition(": ")[2] for column in chart.columns] for *_, chart in charts]
+    slices = list(zip(*titles, strict=True))
+    assert ("passed 1, failed 0", "no figures", "no figures") in slices
+    assert ("passed 0, failed 0", "pending 0, running 0", "no attempt ended") in slices
 
 
 def test_given_no_figures_then_a_column_is_a_gap_and_an_empty_chart_has_whole_numbers() -> None:

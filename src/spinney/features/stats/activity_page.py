@@ -146,6 +146,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
     starts_us = [n * width_us for n in numbers]
     figures = [by_slice.get(n) for n in numbers]
     recorded = [f is not None for f in figures]
+    idle = [f is not None and f.ended == 0 for f in figures]
 
     def values(of: Callable[[Figures], float | None]) -> list[float | None]:
         return [None if f is None else of(f) for f in figures]
@@ -161,7 +162,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
         (
             "times",
             "Times, median of a sample",
-            lines(times, lasting, {"waiting": "waited", "running": "ran"}),
+            lines(times, lasting, {"waiting": "waited", "running": "ran"}, idle=idle),
         ),
     ]
 

@@ -118,18 +118,19 @@ def lines(
     names: Mapping[str, str],
     *,
     recorded: Sequence[bool] | None = None,
+    idle: Sequence[bool] = (),
     least: float = 0,
 ) -> TimeChart:
     """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``recorded``: for each slice, whether
-    anything was recorded in it (None: where a kind has a value); ``least``: the top of the chart is not below this
-    value."""
+    anything was recorded in it (None: where a kind has a value); ``idle``: for each slice, whether it is known that no
+    attempt ended in it; ``least``: the top of the chart is not below this value."""
     if recorded is None:
         recorded = [
             any(value is not None for value in values) for values in zip(*series.values(), strict=True)
         ]
     highest = max((value or 0 for values in series.values() for value in values), default=0)
     top, y_ticks = _scale(highest, text, least=least)
-    columns = _columns(starts_us, width_us, series, text, names, recorded)
+    columns = _columns(starts_us, width_us, series, text, names, idle)
     return TimeChart(
         columns=[
             replace(column, is_gap=not is_recorded)
@@ -150,17 +151,16 @@ def _columns(
     series: Series,
     text: Callable[[float], str],
     names: Mapping[str, str],
-    recorded: Sequence[bool] = (),
+    idle: Sequence[bool] = (),
 ) -> Sequence[tuple[Column, Mapping[str, float | None]]]:
-    """Return the slices of a chart as columns without bars, each with its values by kind. ``recorded``: as in
-    ``lines``; a slice that was recorded and has no values is one in which no attempt ended."""
+    """Return the slices of a chart as columns without bars, each with its values by kind. ``idle``: as in ``lines``."""
     each = 100 / max(1, len(starts_us))
     columns = []
     for number, start_us in enumerate(starts_us):
         values = {kind: of[number] for kind, of in series.items()}
         parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
         until = _clock(start_us + width_us, "%H:%M")
-        blank = "no attempt ended" if recorded and recorded[number] else "no figures"
+        blank = "no attempt ended" if idle and idle[number] else "no figures"
         title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or blank}"
         column = Column(x=round(number * each, 3), width=round(each, 3), title=title)
         columns.append((column, values))
