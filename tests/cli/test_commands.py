@@ -4,7 +4,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -13,6 +14,7 @@ from own_commands import own_commands
 from spinney.cli.commands import program
 from spinney.cli.main import run
 from spinney.terminal.command_index import COMMAND_MODULES, SUMMARIES
+from spinney.terminal.options.help_texts import tidy_help
 
 MODULES = {f"spinney.{module}" for module in COMMAND_MODULES.values()}
 
@@ -73,6 +75,27 @@ def test_help_has_no_types_of_python_no_doubled_brackets_and_no_sentence_that_is
         assert not re.search(
             r"(?m)<(str|int|float|path|file|bool|list)\b(?!\|)|\[\[|\.\.\.[]}]|^ .*\.\.\.$", text
         )
+
+
+class Tree(StrEnum):
+    ELM = "elm"
+    OAK = "oak"
+
+
+def test_help_of_an_application_has_the_words_to_choose_from_and_names_what_is_deprecated_once() -> None:
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command(deprecated=True)
+    def old(names: list[Tree], others: Annotated[list[Tree] | None, typer.Option("--other")] = None) -> None:
+        """Do it."""
+
+    app.command("new")(lambda: None)
+    group = tidy_help(typer.main.get_group(app))
+
+    text = group.commands["old"].get_help(typer.Context(group.commands["old"]))
+    assert "  NAMES <elm|oak>  [required]\n" in text
+    assert "  --other <elm|oak>\n" in text
+    assert group.get_help(typer.Context(group)).count("(DEPRECATED)") == 1
 
 
 @pytest.mark.parametrize("name", ["retry", "hold"])
