@@ -159,6 +159,13 @@ def test_a_running_job_whose_node_is_silent_is_listed_and_waited_for_with_that_m
     assert message in lines[1]
 
 
+def test_the_attempt_of_a_claimed_job_is_not_said_to_run(staffed: Shell) -> None:
+    shown = staffed.ok("show", "1")
+
+    assert "claimed" in shown.partition("OUTCOME")[2]
+    assert "running" not in shown
+
+
 def test_a_wait_for_a_long_list_that_stands_at_such_a_job_says_so(staffed: Shell) -> None:
     """Of a long list it reads no further than the first open job."""
     numbers = range(2, COUNTED_TREES + 2)

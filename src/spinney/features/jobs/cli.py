@@ -13,7 +13,7 @@ import typer
 from spinney.features.explain.obstacle_messages import obstacle_messages
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
-from spinney.model.states import SETTLED
+from spinney.model.states import SETTLED, State
 from spinney.model.values.products import products_of, summaries_of, without_entries
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import (
@@ -149,7 +149,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
             out.print(f"{title:<12} {display.safe(name)} = {display.safe(display.short_json(value, 200))}")
     if history:
         out.print()
-        _print_history(history)
+        _print_history(history, plain.state)
         _print_last_error(history)
 
 
@@ -235,16 +235,17 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
     return [(name, display.cell(value)) for name, value in facts if value not in (None, "")]
 
 
-def _print_history(history: Sequence[Attempt]) -> None:
-    """Print the attempts, oldest first. A stage's second attempt and later ones have their number after
-    its name."""
+def _print_history(history: Sequence[Attempt], state: State) -> None:
+    """Print the attempts of a job in this state, oldest first. A stage's second attempt and later ones have their
+    number after its name."""
+    open_state = State.CLAIMED if state is State.CLAIMED else State.RUNNING
     display.print_table(
         ("ATTEMPT", "STAGE", "OUTCOME", "STARTED", "TOOK", "NODE", "MESSAGE"),
         (
             (
                 a.fence,
                 a.stage if a.attempt <= 1 else f"{a.stage} #{a.attempt}",
-                f"{a.outcome or 'running'}{' (superseded)' if a.superseded else ''}",
+                f"{a.outcome or open_state}{' (superseded)' if a.superseded else ''}",
                 display.format_time(a.started_us),
                 display.format_elapsed(a.started_us, a.ended_us),
                 a.node,
