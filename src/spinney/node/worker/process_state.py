@@ -2,10 +2,10 @@
 
 Standard streams and the working directory are restored after each attempt (``SavedDescriptors``). The rest is umask,
 environment, resource limits, Python's recursion limit, timers, signal handlers and the signal mask, and what cannot be
-restored: user, groups and root directory. Checking all of them after each attempt would
-take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which Python code
-changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call everything is
-compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not detected."""
+restored: user, groups and root directory. Checking all of them after each attempt would take longer than a small
+attempt with all its overhead. So the functions by which Python code changes them are replaced by ones that record the
+call (``CallRecorder``), and only after such a call everything is compared and restored. An attempt without such calls
+costs the test of one flag. Changes by C code are not detected."""
 
 import functools
 import os

@@ -257,8 +257,8 @@
   body.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr } }) => {
     if (elt.matches("form[data-sent]") && !xhr.getResponseHeader("HX-Redirect")) release(elt);
   });
-  // Whoever was signed out while filling in a form finds it filled in after signing in, and nobody else does; so does
-  // whose form was refused. Secrets and files are not kept.
+  // A form that was refused is filled in again, and so is one whose user was signed out meanwhile, for that user alone.
+  // Secrets and files are not kept.
   const ENTERED = "spinney:entered";
   const FIELD = ":is(input:not([type=hidden], [type=password], [type=file]), select, textarea)[name]";
   const isBox = (field) => field.type === "checkbox" || field.type === "radio";
