@@ -1,10 +1,13 @@
 """When what was committed is carried over from the log into the file: not while somebody waits, and not never."""
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from small_disk import small_disk
 from spinney.store.sql.connection.sqlite import CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES, SqliteDatabase
 from spinney.store.sql.store import SqlStore
 
@@ -44,6 +47,22 @@ def test_the_log_does_not_grow_for_ever_where_somebody_always_waits(
     fill(database, LATE_CHECKPOINT_PAGES + 100, **how)
 
     assert size(database) > before
+
+
+def test_a_reader_of_a_read_only_file_system_sees_what_is_written_when_that_has_ended(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 16) as disk, closing(SqliteDatabase(disk.folder / "x.db")) as database:
+        SqlStore(database).create()
+        database.close()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
+        with database.look() as tx:
+            assert not tx.exists("select 1 from counters where name = 'here'")
+        subprocess.run(["mount", "-o", "remount,rw", str(disk.folder)], check=True)
+
+        with database.write() as tx:
+            tx.run("insert into counters (name, value) values ('here', 1)")
+
+        with database.look() as tx:
+            assert tx.exists("select 1 from counters where name = 'here'")
 
 
 def fill(database: SqliteDatabase, pages: int, **how: bool) -> None:

@@ -26,6 +26,7 @@ from spinney.store.sql.connection.database import DamagedText, Database, Tx, clo
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 from spinney.store.sql.connection.sqlite_file import (
+    READ_WRITE,
     explained,
     explanation,
     is_locked,
@@ -81,6 +82,7 @@ class SqliteDatabase(Database):
         self._write_queue: WriteQueue | None = None
         self._file: os.stat_result | None = None
         self._reader: sqlite3.Connection | None = None
+        self._reading_mode: str | None = None  # see ``opening_mode``
         self._durable, self._late = True, False
         """The current settings of the writing connection."""
 
@@ -197,12 +199,15 @@ class SqliteDatabase(Database):
             return int(reader.execute("pragma data_version").fetchone()[0])
 
     def _open_reader(self) -> sqlite3.Connection:
+        if self._reader and READ_WRITE != self._reading_mode != opening_mode(self.path):
+            self._reader.close()  # it would not see what others write now
+            self._reader = None
         if self._reader is None:
-            reader = self._to_store(to_read=True)
+            mode, reader = opening_mode(self.path), self._to_store(to_read=True)
             with closed_on_error(reader), explained(self.path):
                 reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
                 self._insist(lambda: self._set_up(reader))
-            self._reader = reader
+            self._reader, self._reading_mode = reader, mode
         require_same_file(self.path, self._file)
         return self._reader
 
@@ -289,9 +294,8 @@ class SqliteDatabase(Database):
             ) from error
 
     def _to_store(self, *, to_read: bool = False) -> sqlite3.Connection:
-        """Return a connection to the store in this file, without settings: these would change the file, which may
-        belong to another program. Raises StoreUnusable, with what to do, when this code cannot work with what is
-        there."""
+        """Return a connection to the store in this file, without settings, which would change a file of another
+        program. Raises StoreUnusable, with what to do, when this code cannot work with what is there."""
         refuse_network(self.path)
         if not self.path.exists():
             raise StoreMissing(
@@ -341,13 +345,12 @@ class SqliteDatabase(Database):
         """Close both connections and the lock files; the next use opens them again."""
         with ExitStack() as closed:
             # The last connection that is closed makes a checkpoint, so it has to be inside the write queue.
-            if self._write_queue or (self._reader and not is_read_only(self.path)):
+            if self._write_queue or READ_WRITE == self._reading_mode == opening_mode(self.path):
                 write_queue = closed.enter_context(closing(self._write_queue or WriteQueue(self.run_folder)))
                 closed.enter_context(write_queue.passed())
-            for connection in (self._reader, self._writer):
-                if connection is not None:
-                    connection.close()
-        self._reader = self._writer = self._write_queue = self._file = None
+            for connection in filter(None, (self._reader, self._writer)):
+                connection.close()
+        self._reader = self._reading_mode = self._writer = self._write_queue = self._file = None
 
 
 def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:

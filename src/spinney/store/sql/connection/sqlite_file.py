@@ -16,6 +16,8 @@ from spinney.model.values.paths import beside
 from spinney.store.sql.connection.lock_wait import locked
 from spinney.store.sql.connection.schema_state import incomplete
 
+READ_WRITE = "mode=rw"
+"""The ``opening_mode`` of a store that can be written."""
 _NO_ROOM_BYTES = 32 * 2**10
 """Free space below which even the index of the write-ahead log cannot be created, without which nothing can be read."""
 _FILES_OF_STORE = 4
@@ -172,7 +174,7 @@ def opening_mode(path: Path) -> str:
     died or used by one that writes elsewhere, SQLite reads it; where there is none, nothing is missing from the file,
     which is opened as one that nobody changes."""
     if not is_read_only(path):
-        return "mode=rw"
+        return READ_WRITE
     return "mode=ro" if beside(path, "-wal").exists() else "mode=ro&immutable=1"
 
 
