@@ -302,6 +302,21 @@ def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
     assert [parent in step.touched for step in steps] == [False] * 4 + [True]
 
 
+@pytest.mark.parametrize("by_filter", [False, True])
+def test_of_a_deep_tree_each_job_is_cancelled_once(site: Site, bulk: Bulk, *, by_filter: bool) -> None:
+    top, branches = site.family(n=2, child="parent")
+    for lease in [*map(site.run, branches)]:
+        site.spawn(lease, n=60)
+        site.pass_(lease)
+    order = Order(verb=Verb.CANCEL, tree=True)
+
+    plan = bulk.plan(order, Filter() if by_filter else None, () if by_filter else [top], exact=True)
+    report = bulk.run(plan)
+
+    assert site.count() == {"cancelled": 123}
+    assert (plan.jobs, report.touched, report.skipped) == (123, 123, 0)
+
+
 def test_the_audit_has_the_cancel_of_a_tree_whose_top_has_settled(site: Site, bulk: Bulk) -> None:
     # Given a tree whose top has failed by itself, and whose last job runs again
     parent, born = site.family("batch", n=150)

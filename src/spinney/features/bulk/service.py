@@ -258,7 +258,7 @@ class Bulk(Service):
         except _Enough as stop:
             report.stopped = str(stop)
         if plan.order.tree:
-            # In wide trees a step leaves the rest to housekeeping; this does that part of housekeeping at once.
+            # Housekeeping deletes the cancel request of a wide tree, which until then cannot be retried; done at once.
             while self.store.sweep(now_us=self.clock()).more:
                 self.go_on()
         self._log_unseen(report)

@@ -116,7 +116,10 @@ class StepRun:
                 now_us=self._clock(),
             )
             self._remember(step)
-            todo, positions = [*step.unfinished, *todo[n:]], step.positions
+            # What was changed with another job, such as the top of its tree, is done.
+            done = {*step.touched, *step.reopened}
+            todo = [job_id for job_id in (*step.unfinished, *todo[n:]) if job_id not in done]
+            positions = step.positions
             yield step
             for job_id in step.instead:
                 yield from self._in_place_of(job_id)

@@ -28,9 +28,9 @@ REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 class Operation:
     """One verb in one transaction.
 
-    ``ids`` has the jobs that the verb changed, in the order in which it did, and those whose running attempt
-    it asked to end; ``reopened`` has other jobs that wait again because of them. Unless a method says so, the
-    caller drains ``cascade`` before the transaction ends."""
+    ``ids`` has the jobs that the verb changed, in the order in which it did, and those that will be cancelled when
+    their attempt or their subjobs have ended; ``reopened`` has other jobs that wait again because of them. Unless a
+    method says so, the caller drains ``cascade`` before the transaction ends."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
@@ -105,14 +105,13 @@ class Operation:
         children when these have settled: its request stays until then."""
         if row.state in SETTLED:
             return
+        self.ids.append(row.id)
         if job_rows.leased_fence(self.tx, row.id) is not None:
-            self.ids.append(row.id)
             return
         if placement.open_children(self.tx, row.id):
             self.cascade.only_for_children(row)
             return
         self.cascade.settle(row, State.CANCELLED, reason=placement.cancel_reason(self.tx, row) or "cancelled")
-        self.ids.append(row.id)
 
     # --- retry, rerun ---------------------------------------------------------------------
 
