@@ -202,6 +202,17 @@ def test_of_named_jobs_each_is_told_with_what_it_brings_about(bare: Shell, made:
     assert bare.ok("priority", str(leaf), "--to", "3") == f"job {leaf} is given priority 3\n"
 
 
+def test_of_a_named_job_several_steps_are_told_as_one(
+    bare: Shell, made: Everything, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinney.features.bulk.verb_step.ENOUGH_S", -1.0)  # each step ends after one job
+    batch, first, second = made["bad batch"], made["bad batch failed"], made["bad batch failed too"]
+
+    out = bare.ok("retry", str(batch))
+
+    assert out == f"job {first} goes on; the same goes for {second}; {batch} waits for it again\n"
+
+
 def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shell, made: Everything) -> None:
     jobs = [made["failed"], made["completed"], 4711, made["failed late"]]
 

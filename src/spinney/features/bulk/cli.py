@@ -220,8 +220,8 @@ def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "B
     """Carry out the command, show its progress, and return the result."""
     from spinney.schemas import CanaryProgress
 
-    jobs: list[int] = []
-    """What the steps that ended in the middle of a job have changed: the last one says it with its own."""
+    steps: list[BulkProgress] = []
+    """The steps on the same job so far, such as those through a large tree, which are printed as one."""
 
     with _progress(command, live=not command.one_by_one and sys.stderr.isatty()) as shown:
 
@@ -230,10 +230,13 @@ def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "B
                 shown.look(progress)
                 return
             if command.one_by_one:
-                jobs.extend(progress.jobs)
-                if jobs and not progress.more:
-                    print_step(performer, command, replace(progress, jobs=[*jobs]))
-                    jobs.clear()
+                steps.append(progress)
+                if not progress.more:
+                    jobs = [job for step in steps for job in step.jobs]
+                    waiting = [job for step in steps for job in step.waiting]
+                    if jobs:
+                        print_step(performer, command, replace(progress, jobs=jobs, waiting=waiting))
+                    steps.clear()
             shown.step(progress)
 
         return performer.do(command, tell=tell)
