@@ -178,6 +178,7 @@ def test_what_a_jobs_own_code_says_is_shown_and_searched_whatever_its_words(site
     site.fail(site.run(mine), message=text.format(other))
 
     assert of(site).queries.job(mine).message == text.format(other)
+    assert text.format(other) in explanation_text(site, mine)
     assert [job.id for job in of(site).queries.jobs(Filter(message=f"job {other}"))] == [mine]
 
 

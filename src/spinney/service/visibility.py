@@ -145,11 +145,6 @@ class Visibility:
         ]
 
 
-def without_hidden_jobs(text: str, visibility: Visibility) -> str:
-    """Return a message of the engine without the ids of jobs that are not visible."""
-    return _without(text, visibility.visible(_named(text)))
-
-
 def _names_jobs(job: Job) -> bool:
     """Return whether the engine may name other jobs in the job's message, which else is of the job's own code."""
     return job.failed_because is not None or (job.message or "").startswith(_DEADLOCK)

@@ -14,7 +14,7 @@ from spinney.model.jobs import Filter
 from spinney.model.states import OPEN
 from spinney.service.queries import Queries
 from spinney.service.service import Service
-from spinney.service.visibility import Visibility, without_hidden_jobs
+from spinney.service.visibility import Visibility
 
 _OF_OTHERS = frozenset(
     {
@@ -50,10 +50,14 @@ class Explainer(Service):
 
     def in_pieces(self, job_id: int) -> tuple[Explanation, Pieces]:
         """Return what ``explain`` does, and its sentence in pieces with the ids of the jobs that it names."""
-        redactor = self.part(Queries).redactor(job_id)  # raises NoSuchJob for a job that is not visible
+        queries = self.part(Queries)
+        redactor = queries.redactor(job_id)  # raises NoSuchJob for a job that is not visible
         cause = self.store.explainer.explain(job_id, now_us=self.clock())
         if not self.rights.everywhere:
-            cause = replace(cause, facts=_visible(cause, Visibility(self.store, self.rights.within)))
+            facts = _visible(cause, Visibility(self.store, self.rights.within))
+            if facts.get("reason") and cause.cause == "settled":
+                facts["reason"] = queries.job(job_id).message  # names only visible jobs
+            cause = replace(cause, facts=facts)
         worded, command = words(cause)
         pieces = [(redactor.text(text), job) for text, job in worded]
         explanation = Explanation(
@@ -85,8 +89,6 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
         if name not in _OF_OTHERS and (name not in JOBS or value in visible_jobs)
     }
     match cause.cause:
-        case "settled" if shown.get("reason"):
-            shown["reason"] = without_hidden_jobs(shown["reason"], visibility)
         case "drained":
             del shown["reason"]
         case "needs" if not visible_jobs.issuperset(needs):
