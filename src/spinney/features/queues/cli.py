@@ -107,7 +107,7 @@ def _node_option(help_: str) -> Any:
     ),
     pin=_node_option("Let only pinned nodes serve the queue, and pin this one"),
     unpin=_node_option("Remove a pin"),
-    bar=_node_option("Stop this node from serving the queue, unless it is pinned"),
+    bar=_node_option("Stop this node from serving a queue that is not pinned"),
     unbar=_node_option("Remove a bar"),
 )
 def queue(
