@@ -120,6 +120,17 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(
     assert queued.store.audit.head() == before
 
 
+def test_bars_that_a_pinned_queue_has_already_may_be_set_again_and_no_further_ones(queued: Site) -> None:
+    change(queued, bar=("elm",))
+    change(queued, pin=("oak",))
+
+    info = change(queued, set={"barred": ("elm",), "limit": 3})
+    with pytest.raises(Refused, match="a bar has no effect"):
+        change(queued, set={"barred": ("elm", "ash")})
+
+    assert (info.in_force.barred, info.in_force.limit) == (("elm",), 3)
+
+
 def test_each_change_is_in_the_audit_and_none_that_changes_nothing(queued: Site) -> None:
     change(queued, set={"limit": 4})
     change(queued, set={"limit": 4})

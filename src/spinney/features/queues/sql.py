@@ -5,7 +5,7 @@ any node uses them. How a claim applies them is in ``claims`` and ``registry.clo
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -218,13 +218,13 @@ def _changed_settings(
             # From the list in force: pins that are only declared become the operator's, together with the
             # change.
             settings[field] = _changed_nodes(name, verb, getattr(spec, field), removed, added)
-    # Checks the lists of nodes that were just made.
-    _require_no_pins(registry.in_force(name, settings), [*change.bar, *change.set.get("barred", ())])
+    changed = registry.in_force(name, settings)  # checks the lists of nodes that were just made
+    _require_no_pins(changed, {*changed.barred} - {*registry.in_force(name, before).barred})
     return settings
 
 
-def _require_no_pins(spec: QueueSpec, barred: Sequence[str]) -> None:
-    """Raise Refused where nodes are barred from a queue that is pinned: the bars would have no effect."""
+def _require_no_pins(spec: QueueSpec, barred: Collection[str]) -> None:
+    """Raise Refused where further nodes are barred from a queue that is pinned: the bars would have no effect."""
     if barred and spec.pinned:
         pins = first_of(spec.pinned)
         raise Refused(

@@ -164,7 +164,7 @@ class Connector:
         if encoding not in (None, "UTF8"):  # None: a pooler that does not say
             raise StoreUnusable(
                 f"{self.name} is a database of the encoding {encoding}, which lacks letters that jobs may have; make "
-                "one with encoding 'UTF8' (createdb -E UTF8 -T template0), and name that"
+                "one with encoding 'UTF8' (createdb -E UTF8 --locale=C.UTF-8 -T template0), and name that"
             )
         if self._patience_s is not None and connection.info.server_version >= _TIMES_TRANSACTIONS:
             self._settings["transaction_timeout"] = f"{round(self._patience_s * 1000)}ms"
