@@ -448,9 +448,9 @@ def test_a_decimal_is_a_finite_number_without_the_code_as_with_it(text: str) -> 
     [
         ({"ge": 0}, ["0", "-0.0", 0], ["-5", "-0.01", -5], "'1.50' at least 0.0"),
         ({"gt": 0, "lt": Decimal("0.3")}, ["0.29999999999999999"], ["0", "0.3", "3e-1"], "less than 0.3"),
-        ({"multiple_of": Decimal("0.1")}, ["0.3", "-12.7"], ["0.35"], "'1.50' a multiple of 0.1"),
-        ({"max_digits": 4}, ["12.34", 12.34], ["123.45", 123.45], "digits at most 4"),
-        ({"decimal_places": 2}, ["1.25", 1.25, 7], ["1.255", 1.255], "decimal places at most 2"),
+        ({"multiple_of": Decimal("0.1")}, ["0.3", "-12.7", 0.3], ["0.35", 0.35], "that is a multiple of 0.1"),
+        ({"max_digits": 4}, ["12.34", 12.34], ["123.45", 123.45], "number with at most 4 digits"),
+        ({"decimal_places": 1}, ["1.5", 1.5, 7], ["1.55", 1.55], "number with at most 1 decimal place "),
     ],
 )
 @pytest.mark.parametrize("form", [lambda decimal: decimal, lambda decimal: decimal | None])
@@ -464,6 +464,25 @@ def test_the_bounds_of_a_decimal_hold_for_text_too(
     for value in wrong:
         for refused in (refused_with_code, refused_by_schema):
             assert expected in refused(params, {"value": value})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "lawful", "wrong"),
+    [
+        (Annotated[float, Field(multiple_of=0.1)], [0.3, 0.7, 5], [0.35]),
+        (Annotated[int, Field(multiple_of=3)], [2**60 - 1], [2**60]),
+    ],
+)
+def test_multiples_are_judged_without_the_code_as_with_it(
+    annotation: Any, lawful: list[float], wrong: list[float]
+) -> None:
+    params = parameters(value=annotation)
+    for value in lawful:
+        params.text({"value": value})
+        schema_checker("pay", params.schema)({"value": value})
+    for value in wrong:
+        for refused in (refused_with_code, refused_by_schema):
+            assert "multiple of" in refused(params, {"value": value})
 
 
 @pytest.mark.parametrize(

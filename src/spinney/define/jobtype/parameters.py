@@ -214,7 +214,7 @@ class _SchemaGenerator(GenerateJsonSchema):
             number, text = generated["anyOf"]
             limits: Mapping[str, Any] = schema
             digits = {key: limits[field] for key, field in DECIMAL_DIGITS.items() if field in limits}
-            if digits:
+            if digits or "multipleOf" in number:  # what JSON schema does not say, or not of fractions
                 number |= {"format": "decimal", **digits}
             text |= {**number, "type": "string", "format": "decimal"}
         return generated

@@ -201,6 +201,7 @@ def _validator(schema_text: bytes) -> "Validator":
     own = {
         "propertyNames": _property_names,
         "format": partial(_format, Draft202012Validator.VALIDATORS["format"]),
+        "multipleOf": _multiple_of,
     }
     kind: Any = validators.extend(Draft202012Validator, own, type_checker=types)  # type: ignore[no-untyped-call]
     validator: Validator = kind(orjson.loads(schema_text), format_checker=formats)
@@ -227,18 +228,35 @@ def _format(
     elif isinstance(instance, str | int | float):
         bounds = ((field, schema[key]) for key, field in _DECIMAL_BOUNDS.items() if key in schema)
         try:
-            _decimal_reader(tuple(bounds))(instance)
+            _number_reader(Decimal, tuple(bounds))(instance)
         except ValueError:
             yield ValidationError(f"{instance!r} is no such number")
 
 
+def _multiple_of(_: Any, divisor: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield an error for a number that is no multiple, as pydantic judges it for the stage: jsonschema divides floats,
+    and then 0.3 is no multiple of 0.1. A ``Decimal`` is judged with its format."""
+    from jsonschema import ValidationError
+
+    if type(instance) not in (int, float) or schema.get("format") == "decimal":
+        return
+    kind = int if type(instance) is type(divisor) is int else float
+    try:
+        _number_reader(kind, (("multiple_of", divisor),))(instance)
+    except ValueError:
+        yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
+
+
 @lru_cache(maxsize=256)
-def _decimal_reader(bounds: tuple[tuple[str, Any], ...]) -> Callable[[Any], Decimal]:
-    """Return what reads a ``Decimal``; it raises ValueError for what is outside the bounds, NaN and infinity."""
+def _number_reader(kind: type, bounds: tuple[tuple[str, Any], ...]) -> Callable[[Any], object]:
+    """Return what reads a number; it raises ValueError for what is outside the bounds, NaN and infinity."""
     from pydantic import Field, TypeAdapter
 
-    exact = {field: Decimal(str(bound)) if isinstance(bound, float) else bound for field, bound in bounds}
-    return TypeAdapter(Annotated[Decimal, Field(allow_inf_nan=False, **exact)]).validate_python
+    limits: dict[str, Any] = {} if kind is int else {"allow_inf_nan": False}
+    for field, bound in bounds:
+        limits[field] = Decimal(str(bound)) if kind is Decimal and isinstance(bound, float) else bound
+    number: Any = Annotated[kind, Field(**limits)]
+    return TypeAdapter(number).validate_python
 
 
 def _property_names(validator: Any, names: Mapping[str, Any], instance: Any, _: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from spinney.define.params.redaction import MIN_SECRET_LENGTH, holds_secret
 from spinney.model.errors import BadName, BadParameters, UsageError
 from spinney.model.values import lock_names
 from spinney.model.values.hints import did_you_mean
+from spinney.model.values.texts import counted
 
 WHOLE = "(all)"
 """The name in a ``Problem`` of all parameters together."""
@@ -161,11 +162,10 @@ _BOUNDS = {
     "maximum": "at most",
     "exclusiveMinimum": "more than",
     "exclusiveMaximum": "less than",
-    "multipleOf": "a multiple of",
+    "multipleOf": "that is a multiple of",
     "pattern": "matching",
-    "maxDigits": "digits at most",
-    "decimalPlaces": "decimal places at most",
 }
+_DIGITS = {"maxDigits": "digit", "decimalPlaces": "decimal place"}
 
 
 def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -189,6 +189,7 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
         base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
+    bounds += [f"with at most {counted(prop[key], noun)}" for key, noun in _DIGITS.items() if key in prop]
     return " ".join([base, *([", ".join(bounds)] if bounds else [])])
 
 
