@@ -164,9 +164,10 @@ def _mean_the_same(one: Any, other: Any) -> bool:
     the attributes of such objects are compared."""
     if one == other:
         return True
-    slots = [name for class_ in type(one).__mro__ for name in getattr(class_, "__slots__", ())]
-    if slots and type(one) is type(other) and not hasattr(one, "__dict__"):
-        return all(getattr(one, name, None) == getattr(other, name, None) for name in slots)
+    from pydantic.fields import FieldInfo  # here, because most applications never come this far
+
+    if type(one) is type(other) is FieldInfo:
+        return all(getattr(one, name, None) == getattr(other, name, None) for name in FieldInfo.__slots__)
     origin, parts = typing.get_origin(one), (typing.get_args(one), typing.get_args(other))
     if (
         origin in (None, typing.Literal)
