@@ -150,10 +150,33 @@ def test_entities_keep_the_numbers_that_clients_know(tables: Database) -> None:
     )
 
     assert done.wrong == [
-        "line 2: eid 8 is another entity's, or 'Soil' has another one; correct it",
-        "line 3: eid 7 is another entity's, or 'Water' has another one; correct it",
+        "line 2: 'Soil' has the eid 7, and not 8; correct it",
+        "line 3: eid 7 is another entity's; correct it",
     ]
     assert {entity.description: entity.eid for entity in entities.query(tables, "%")} == numbers
+
+
+def test_no_entity_gets_a_number_that_a_later_line_names(tables: Database) -> None:
+    done = run(tables, row(2), row(3, entity="Soil"), row(4, eid=1), row(5, entity="Roads", eid=2))
+
+    assert done.wrong == []
+    numbers = {entity.description: entity.eid for entity in entities.query(tables, "%")}
+    assert numbers == {"Sea Institute": 1, "Soil": 3, "Roads": 2}
+
+
+@pytest.mark.parametrize("monitor", ["postgresql"], indirect=True)
+def test_imports_at_once_give_no_number_twice(tables: Database, monitor: Monitor) -> None:
+    imported: list[Imported] = []
+    other = threading.Thread(target=lambda: imported.append(run(tables, row(2, entity="Soil"))))
+    with tables.write() as connection:
+        connection.execute(text("insert into mon_entities values (1, 'Sea', '', '', 'en', 'key')"))
+        other.start()
+        monitor.wait(lambda: _waits_for_a_lock(tables, "mon_entities"))
+    other.join()
+
+    assert [done.added for done in imported] == [1]
+    numbers = {entity.description: entity.eid for entity in entities.query(tables, "%")}
+    assert numbers == {"Sea": 1, "Soil": 2}
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -419,8 +442,11 @@ def test_an_attempt_to_mail_that_is_repeated_needs_no_lock(tables: Database, mon
         assert harness.run(upkeep.mails, "send").value == first.value
 
 
-def _waits_for_a_lock(tables: Database) -> bool:
-    waiting = "select count(*) from pg_locks where not granted and relation = 'mon_history'::regclass"
+def _waits_for_a_lock(tables: Database, table: str = "mon_history") -> bool:
+    """Whether a statement about this table waits. Its lock may be that of a transaction, which names no table."""
+    waiting = (
+        f"select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{table}%'"
+    )
     with tables.read() as connection:
         return bool(connection.scalar(text(waiting)))
 

@@ -121,8 +121,11 @@ def run(
     now_us = time.time_ns() // 1000
     # All are read before the transaction, which holds up others.
     ordered = sorted(rows, key=_turn)
+    eids = {row.entity: row.eid for row in reversed(ordered) if isinstance(row, Row) and row.eid is not None}
     with database.write() as connection:
-        writer = _Writer(connection, now_us, imported, catalogue)
+        if database.dialect == "postgresql":  # two imports at once would give one number twice
+            connection.exec_driver_sql(f"lock table {entities.name} in share row exclusive mode")
+        writer = _Writer(connection, now_us, imported, catalogue, eids)
         advanced = False
         for row in ordered:
             if isinstance(row, WrongRow):
@@ -241,17 +244,26 @@ class _Writer:
     """Writes rows within one transaction. All entities and services are read once, at the beginning, since a
     query for each row would take far longer; what is written is entered there, too."""
 
-    def __init__(self, connection: Connection, now_us: int, imported: Imported, catalogue: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        now_us: int,
+        imported: Imported,
+        catalogue: str,
+        eids: Mapping[str, int],
+    ) -> None:
+        """``eids``: the numbers of entities that rows name, by the names of the entities. A new entity has its own from
+        the first of its rows on, and no other gets it."""
         self._connection, self._now_us, self._imported = connection, now_us, imported
-        self._catalogue = catalogue
+        self._catalogue, self._named_eids = catalogue, eids
         self.named: dict[int, str] = {}
         """The places of the rows by the numbers of their services."""
         self._named_uuids: dict[str, str] = {}
         self._entities = {
             row.description: row._asdict() for row in connection.execute(select(entities)).all()
         }
-        self._eids = {entity["eid"]: name for name, entity in self._entities.items()}
-        self._next_eid = max(self._eids, default=0) + 1
+        self._eids = {entity["eid"] for entity in self._entities.values()}
+        self._next_eid = max((*self._eids, *eids.values()), default=0) + 1
         self._services = {row.gid: row._asdict() for row in connection.execute(select(services)).all()}
         # Present services come last, so that retired ones do not hide them.
         rows = sorted(self._services.values(), key=lambda row: row["retired_us"] is None)
@@ -343,12 +355,14 @@ class _Writer:
         return None if entity is None else self._by_uri.get((entity["eid"], row.uri))
 
     def _wrong_eid(self, row: Row) -> str:
-        """Return why the entity cannot have the number that the row names, as clients may know either by another one;
-        empty: it can, or the row names none."""
-        number = self._entities.get(row.entity, {"eid": row.eid})["eid"]
-        if row.eid is None or (number == row.eid and self._eids.get(number, row.entity) == row.entity):
+        """Return why the entity cannot have the number that rows name, as clients may know either by another one;
+        empty: it can, or they name none."""
+        entity, named = self._entities.get(row.entity), self._named_eids.get(row.entity)
+        if entity is None:
+            return f"eid {named} is another entity's; correct it" if named in self._eids else ""
+        if row.eid in (None, entity["eid"]):
             return ""
-        return f"eid {row.eid} is another entity's, or {row.entity!r} has another one; correct it"
+        return f"{row.entity!r} has the eid {entity['eid']}, and not {row.eid}; correct it"
 
     def _entity(self, row: Row) -> int:
         """Return the number of the row's entity, which is made where it is missing. A file changes the
@@ -358,11 +372,11 @@ class _Writer:
         }
         entity = self._entities.get(row.entity)
         if entity is None:
-            eid, key = row.eid or self._next_eid, secrets.token_urlsafe(18)
+            eid, key = self._named_eids.get(row.entity) or self._next_eid, secrets.token_urlsafe(18)
             values = {"eid": eid, "description": row.entity, "page_key": key, **details}
             self._connection.execute(insert(entities).values(values))
             self._entities[row.entity] = {"contact": "", "email": "", "language": "en", **values}
-            self._eids[eid] = row.entity
+            self._eids.add(eid)
             self._next_eid = max(self._next_eid, eid + 1)
             return eid
         if not self._catalogue and any(entity[name] != value for name, value in details.items()):
