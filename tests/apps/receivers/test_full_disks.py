@@ -9,8 +9,10 @@ import pytest
 
 from small_disk import BLOCK, SmallDisk, small_disk
 from spinney import Defer, Warn
-from spinney.apps.receivers import uploads
+from spinney.apps.receivers import history, uploads
 from spinney.apps.receivers.application import BAD_LIST, room_awaited
+from spinney.apps.receivers.history import OldJob
+from spinney.errors import UsageError
 
 ROOM = "make room, and it continues by itself"
 
@@ -41,6 +43,13 @@ def test_given_a_full_disk_when_a_database_is_written_then_the_stage_waits(disk:
     with pytest.raises(Defer, match=ROOM), room_awaited():
         database.executemany("insert into hits values (?)", [("x" * 9_999,)] * 999)  # more than the cache
     database.close()
+
+
+def test_given_a_full_disk_when_jobs_are_exported_then_a_sentence_says_so(disk: SmallDisk) -> None:
+    disk.fill()
+
+    with pytest.raises(UsageError, match=r"cannot be written: .*; make room, and name a new file"):
+        history.export_jobs(disk.folder / "x.sqlite", [OldJob(1, None, 1, 1.0, 1.0, "x", 1)])
 
 
 def test_given_another_error_then_it_is_raised_as_it_is(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_history_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     kept = tmp_path / "history.sqlite"
     kept.write_text("no database")
-    with pytest.raises(UsageError, match="cannot be written: file is not a database; move"):
+    with pytest.raises(UsageError, match="cannot be written: file is not a database; close what has it open"):
         history.import_jobs(old_server(tmp_path / "old.sqlite", OLD), kept)
     assert kept.read_text() == "no database"
 

@@ -86,14 +86,7 @@ def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
         else:
             faults[row] = fault
     history.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with closing(sqlite3.connect(history)) as new, new:
-            new.execute(SCHEMA)
-            new.executemany(_INSERT, jobs)
-    except sqlite3.Error as error:
-        raise UsageError(
-            f"the history {history} cannot be written: {error}; move it away, or make room"
-        ) from error
+    _write(history, jobs, "close what has it open, make room, or move it away if it is damaged")
     return len(jobs), [f"job {row[0]!r}: {faults[row]}" for row in rows if row in faults]
 
 
@@ -120,9 +113,18 @@ def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
         raise UsageError(f"{target} exists; name a new file") from None
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}; name another file") from error
-    with closing(sqlite3.connect(target)) as db, db:
-        db.execute(SCHEMA)
-        return db.executemany(_INSERT, jobs).rowcount
+    return _write(target, jobs, "make room, and name a new file")
+
+
+def _write(file: Path, jobs: Iterable[OldJob], advice: str) -> int:
+    """Write jobs to a file in one transaction, and return how many. Raises UsageError, with the advice, where that
+    fails."""
+    try:
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute(SCHEMA)
+            return db.executemany(_INSERT, jobs).rowcount
+    except sqlite3.Error as error:
+        raise UsageError(f"{file} cannot be written: {error}; {advice}") from error
 
 
 def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:
