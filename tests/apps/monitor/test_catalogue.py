@@ -143,8 +143,7 @@ def test_a_record_that_has_become_wrong_does_not_retire_its_service(
     done = catalogue.harvest(server.url)
 
     assert (done.retired, len(done.wrong)) == (0, 1)
-    assert done.wrong[0].startswith(f"record '{UUID}6': it cannot be read: ")
-    assert "the URI 'nowhere' must begin with" in done.wrong[0]
+    assert done.wrong[0].startswith(f"record '{UUID}6': the URI 'nowhere' must begin with")
 
 
 def test_records_of_every_kind_are_told_apart_and_none_ends_the_harvest(
@@ -157,8 +156,8 @@ def test_records_of_every_kind_are_told_apart_and_none_ends_the_harvest(
 
     assert done.added == 0
     assert done.wrong == [
-        "record '': it cannot be read: ValueError: it has no fileIdentifier",
-        f"record '{UUID}2': it cannot be read: ValueError: it describes no service",
+        "record '': it has no fileIdentifier",
+        f"record '{UUID}2': it describes no service",
     ]
 
 

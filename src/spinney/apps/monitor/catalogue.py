@@ -122,9 +122,11 @@ def _row(element: Any) -> tuple[Row | WrongRow, str]:
     place = f"record {identifier!r}"
     try:
         return imports.parse(place, _fields(MD_Metadata(element), identifier)), identifier
+    except ValueError as problem:
+        reason = str(problem)
     except Exception as problem:  # noqa: BLE001 - what others write may fail in any way
-        sentence = f"{place}: it cannot be read: {type(problem).__name__}: {problem}"
-        return WrongRow(sentence=sentence, uuid=_uuid(identifier)), identifier
+        reason = f"it cannot be read: {type(problem).__name__}: {problem}"
+    return WrongRow(sentence=f"{place}: {reason}", uuid=_uuid(identifier)), identifier
 
 
 def _fields(record: Any, identifier: str) -> Mapping[str, str]:
