@@ -207,6 +207,9 @@ def test_moving(client: KazooClient, queue: MerrittQueue, old_queues: dict[str, 
         "payload_type": "object-manifest",
         "response_type": "json",
         "submissionDate": "",
+        "batchID": "bid-6e5b",
+        "jobID": "jid-71c0",
+        "filename": "two.checkm",
     }
     assert jobs[2].identifiers == {"primary_id": "ark:/99999/fk4x", "local_id": ["x", "y"]}
     assert jobs[2].metadata["erc_who"] == "José Álvarez"

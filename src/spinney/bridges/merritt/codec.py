@@ -1,7 +1,7 @@
 """The bytes in the nodes: JSON objects, numbers, text and times, as Merritt's libraries in Java and Ruby write them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -42,6 +42,11 @@ def read_object(path: str, data: bytes | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise MerrittZKNodeInvalid(f"{path} is JSON, but no object; run a check, and repair or delete it.")
     return value
+
+
+def first_value(fields: Fields, names: Iterable[str]) -> Any:
+    """Return the first of these fields that has a value, as programs differ in what they call it; None: none has."""
+    return next((fields[name] for name in names if fields.get(name)), None)
 
 
 def read_number(path: str, data: bytes | None) -> int:

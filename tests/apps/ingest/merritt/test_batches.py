@@ -359,10 +359,12 @@ def test_what_merritts_services_submit_names_the_object(
     assert job.configuration["update"] is True
 
 
+@pytest.mark.parametrize("moved", [{}, {"payload_url": "a b.zip"}])
 def test_a_job_of_merritts_batch_service_has_its_payload_in_its_folder(
-    queue: MerrittQueue, tmp_path: Path
+    queue: MerrittQueue, tmp_path: Path, moved: dict[str, str]
 ) -> None:
     configuration = {"profile": "p", "type": "container", "filename": "a b.zip", "title": "T", "update": True}
+    configuration |= moved
     named = {"batchID": "bid-1", "jobID": "jid-1", "digestType": "sha-256", "digestValue": "0" * 64}
     batch = new_batch(queue, "bid-1")
     job = queue.jobs.create(

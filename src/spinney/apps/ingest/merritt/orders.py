@@ -19,7 +19,7 @@ from spinney.apps.ingest.manifests import About, PayloadKind, Row
 from spinney.apps.ingest.merritt import progress
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.merritt import Batch, Job, JobState, MerrittZKNodeInvalid
-from spinney.bridges.merritt.codec import read_object
+from spinney.bridges.merritt.codec import first_value, read_object
 from spinney.errors import UsageError
 from spinney.files.digests import Digest, digest
 from spinney.files.paths import NotAdmitted, component
@@ -92,7 +92,7 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
         raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
     identifiers, metadata = (_with_file(each, settings.queue) for each in (job.identifiers, job.metadata))
     try:
-        url = str(configuration.get("payload_url") or _payload_url(configuration, settings.queue))
+        url = _payload_url(configuration, settings.queue)
         name = str(configuration.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
         if not url or not name:
             raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
@@ -151,17 +151,14 @@ def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, A
 
 
 def _payload_url(configuration: Mapping[str, Any], folder: Path | None) -> str:
-    """Return the URL of the payload that Merritt's batch service has put into its job's folder, below the folder of
-    batches; empty where the configuration names none. Raises NotAdmitted for a name that no file can have."""
+    """Return the URL of a job's payload, empty where the configuration names none. One that Merritt's batch service has
+    put into the job's folder, below the folder of batches, has a file's name only, which jobs that were moved from an
+    older queue have as their URL. Raises NotAdmitted for a name that no file can have."""
+    url = str(configuration.get("payload_url") or "")
     names = [str(configuration.get(key) or "") for key in ("batchID", "jobID", "filename")]
-    if folder is None or not all(names):
-        return ""
+    if folder is None or not all(names) or url not in ("", names[-1]):
+        return url
     return folder.joinpath(*map(component, names)).as_uri()
-
-
-def _first(fields: Mapping[str, Any], *names: str) -> Any:
-    """Return the first of these fields that has a value; None: none has."""
-    return next((fields[name] for name in names if fields.get(name)), None)
 
 
 def _local_ids(value: Any) -> tuple[str, ...]:
@@ -196,7 +193,8 @@ def batch_order(batch: Batch) -> BatchOrder:
             update=_is_update(submission),
             digest=_sum(submission),
             about=_ABOUT.validate_python(
-                texts | {"local_ids": _local_ids(_first(submission, "localIdentifier", "localID") or [])}
+                texts
+                | {"local_ids": _local_ids(first_value(submission, ("localIdentifier", "localID")) or [])}
             ),
             accepted=datetime.now(UTC),
         )

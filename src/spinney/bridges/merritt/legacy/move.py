@@ -7,7 +7,7 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from spinney.bridges.merritt import access, batches, items, job_nodes, layout, nodes
-from spinney.bridges.merritt.codec import Fields, read_text
+from spinney.bridges.merritt.codec import Fields, first_value, read_text
 from spinney.bridges.merritt.errors import MerrittError, MerrittZKNodeInvalid
 from spinney.bridges.merritt.legacy.records import LegacyQueue, LegacyRecord, LegacyStatus, list_records
 from spinney.bridges.merritt.states import AccessState, BatchState, JobState
@@ -27,12 +27,13 @@ _CONFIGURATION = {
     "response_type": ("responseForm", "response_type"),
     "submissionDate": ("submissionDate", "date"),
 }
-_OF_THE_PAYLOAD = {
-    "update": ("update",),
+_OF_THE_PAYLOAD: Mapping[str, Sequence[str]] = {
+    **{name: (name,) for name in ("batchID", "jobID", "filename", "update")},
     "digest_type": ("digestType", "digest_type"),
     "digest_value": ("digestValue", "digest_value"),
 }
-"""Fields of the configuration that only some records have."""
+"""Fields of the configuration that only some records have. By the first three, in this order, the payload is found that
+Merritt's batch service has put below its folder."""
 _PRIMARY_ID, _LOCAL_ID = ("primaryIdentifier", "objectID"), ("localIdentifier", "localID")
 _METADATA = {"erc_who": ("creator",), "erc_what": ("title",), "erc_when": ("date",), "erc_where": _LOCAL_ID}
 _BATCH_FIELDS = [
@@ -142,7 +143,7 @@ def _add_job(
     """Add the nodes of the job that a record becomes, and the deletion of the record. Names of fields differ
     between the programs that wrote records; the first that is there counts."""
     fields = record.fields
-    configuration = {key: _first(fields, names) or "" for key, names in _CONFIGURATION.items()}
+    configuration = {key: first_value(fields, names) or "" for key, names in _CONFIGURATION.items()}
     configuration |= _present(fields, _OF_THE_PAYLOAD)
     state, inventory = _JOB_STATES[record.status], None
     if record.queue is LegacyQueue.INVENTORY:
@@ -152,7 +153,9 @@ def _add_job(
     last = JobState.STORING if inventory else None
     status = job_nodes.status_fields({"last_successful_status": last}, state, "moved from " + record.path, 0)
     parts: dict[str, Fields | None] = {
-        "identifiers": job_nodes.job_identifiers(_first(fields, _PRIMARY_ID), _first(fields, _LOCAL_ID)),
+        "identifiers": job_nodes.job_identifiers(
+            first_value(fields, _PRIMARY_ID), first_value(fields, _LOCAL_ID)
+        ),
         "metadata": _present(fields, _METADATA),
         "inventory": inventory,
     }
@@ -161,12 +164,7 @@ def _add_job(
     transaction.delete(record.path, record.version)
 
 
-def _first(fields: Fields, names: Sequence[str]) -> Any:
-    """Return the first of these fields that has a value; None: none has."""
-    return next((fields[name] for name in names if fields.get(name)), None)
-
-
 def _present(fields: Fields, sources: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the values for these keys that are there, each from the first of its fields that has one."""
-    values = {key: _first(fields, names) for key, names in sources.items()}
+    values = {key: first_value(fields, names) for key, names in sources.items()}
     return {key: value for key, value in values.items() if value is not None}
