@@ -23,6 +23,7 @@ from spinney.bridges.merritt import (
     Job,
     JobState,
     MerrittError,
+    MerrittLocked,
     MerrittQueue,
     layout,
 )
@@ -260,11 +261,16 @@ def fail(
     ] = False,
     zookeeper: ZooKeeperOption,
 ) -> None:
-    """Fail a job, a batch or an access request whose work hangs. A consumer of Spinney cancels its work."""
+    """Fail a job, a batch or an access request whose work hangs.
+
+    A consumer of Spinney cancels the work of a job that was failed; the jobs of a batch go on."""
     with _queue(zookeeper) as queue:
         whole = _load(queue, item)
         if isinstance(whole, Job):
-            whole = queue.jobs.fail(whole, reason, break_locks=break_locks)
+            try:
+                whole = queue.jobs.fail(whole, reason, break_locks=break_locks)
+            except MerrittLocked as error:
+                raise Refused(f"{error} If that hangs, --break-locks deletes the lock.") from error
         elif break_locks:
             raise UsageError(
                 "--break-locks is for jobs; 'spinney merritt repair --break-locks' deletes others"

@@ -55,7 +55,7 @@ def test_jobs_are_listed_shown_held_released_requeued_and_deleted(
     assert queue.jobs.ids() == [first.id]
 
     queue.jobs.lock(queue.jobs.load(first.id))  # its service hangs, and its session lasts
-    assert "is held by" in merritt("fail", first.id, code=1)
+    assert "If that hangs, --break-locks deletes the lock." in merritt("fail", first.id, code=1)
     assert "is Failed" in merritt("fail", first.id, "--break-locks", "--reason", "host is gone")
     assert queue.jobs.load(first.id).message == "host is gone"
 
