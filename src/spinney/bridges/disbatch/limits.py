@@ -33,8 +33,8 @@ def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
 
 
 def number(value: Any) -> int:
-    """Return a limit. Text of digits is a number, as it is for the releases. Everything else is 0, so that a wrong
-    limit stops work rather than starting too much."""
+    """Return a limit, or a time in seconds since 1970. Text of digits is a number, as it is for the releases.
+    Everything else is 0, so that a wrong limit stops work rather than starting too much."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -2,8 +2,8 @@
 
 A manifest lists the files of one object (`PayloadKind.OBJECT_MANIFEST`), or many objects: a file each,
 a container each, or an object manifest each. It is read as a stream: apart from the names of one object's
-files, which must differ, memory does not grow with it. Only `write` and `write_json` write anything, so that
-a crash leaves nothing.
+files, which must differ, and the identifiers of a batch's objects, memory does not grow with it. Only `write`
+and `write_json` write anything, so that a crash leaves nothing.
 
     manifest = read(Path("deposit.checkm"))
     manifest.kind                     # PayloadKind.OBJECT_MANIFEST
