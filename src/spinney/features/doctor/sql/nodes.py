@@ -98,6 +98,8 @@ def _depose(repair: RepairContext, _: Facts) -> None:
 _LEASE_S = f"coalesce(p.lease_s, page.lease_s, {LEASE_MAX_S})"
 """The lease period of a node, or of an external worker (``p``), in seconds."""
 _SILENT = f"page.seen_us < ? - {_LEASE_S} * 1000000"
+_NODES = Walk("nodes", ("id",), subject="node {name}")
+_EXTERNAL = Join("left join external_workers p on p.node_id = page.id")
 
 RULES: tuple[Rule, ...] = (
     Whole(
@@ -113,8 +115,8 @@ RULES: tuple[Rule, ...] = (
         # clock, or a person does.
         name="node-silent",
         about="A node that has not left has beaten within its lease.",
-        walk=Walk("nodes", ("id",), subject="node {name}"),
-        join=Join("left join external_workers p on p.node_id = page.id"),
+        walk=_NODES,
+        join=_EXTERNAL,
         where=f"page.state <> 'left' and {_SILENT}",
         binds=lambda check: (check.now_us, check.now_us - DEAD_SLACK_US),
         columns=(
@@ -132,8 +134,8 @@ RULES: tuple[Rule, ...] = (
     Paged(
         name="node-degraded",
         about="No trouble that keeps a node from taking jobs lasts for longer than a minute.",
-        walk=Walk("nodes", ("id",), subject="node {name}"),
-        join=Join("left join external_workers p on p.node_id = page.id"),
+        walk=_NODES,
+        join=_EXTERNAL,
         # A silent node cannot say that its trouble is over.
         where=f"page.state <> 'left' and page.degraded_since_us < ? and not ({_SILENT})",
         binds=lambda check: (check.now_us, check.now_us - GRACE_US, check.now_us - DEAD_SLACK_US),
