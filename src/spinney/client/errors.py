@@ -61,9 +61,14 @@ class UnexpectedResponse(SpinneyError):
 def unexpected_response(status: int, content: bytes) -> UnexpectedResponse:
     """Return the error for a response that no Spinney server gives, with the beginning of its body."""
     text = content[:200].decode("utf-8", "replace").strip()
-    scheme = ", which may have to begin with https://" if 300 <= status < 400 else ""
+    advice = "check its address"
+    if 300 <= status < 400:
+        advice = (
+            "a client follows no redirects: give the address that this one leads to (with https:// if this one has "
+            "http://), and let a proxy pass the API without a sign-in of its own"
+        )
     return UnexpectedResponse(
-        f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address{scheme}"
+        f"the server answered {status}, and not as a Spinney server does: {text!r}; {advice}"
     )
 
 
