@@ -6,11 +6,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from certificates import certificate_for_localhost
 from cli.remote.conftest import Both, end
 from cli.shell import furnish
 from spinney.client import AsyncClient, Client
@@ -24,7 +26,16 @@ from spinney.features.jobs.commands import RetryJob
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.features.types.commands import ShowType
 from spinney.model.access import Rights, Role
-from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.errors import (
+    BadParameters,
+    Forbidden,
+    NoSuch,
+    NoSuchJob,
+    Refused,
+    SpinneyError,
+    UnknownType,
+    UsageError,
+)
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
@@ -275,14 +286,35 @@ def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
     assert "follows no redirects: give the address" in str(error_from_response(302, b"<html>Sign in"))
 
 
-def _serve_tls(connection: socket.socket) -> None:
-    with suppress(ssl.SSLError):
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).wrap_socket(connection, server_side=True)
+def _serve_tls(connection: socket.socket, certificate: Path | None = None) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate is not None:
+        tls.load_cert_chain(certificate)
+    with suppress(ssl.SSLError, ConnectionError), tls.wrap_socket(connection, server_side=True) as secured:
+        _serve_plain(secured)
 
 
 def _serve_plain(connection: socket.socket) -> None:
     connection.recv(65536)
     connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+@contextmanager
+def _served_once(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Serve one connection, and yield the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE_S)
+
+        def once() -> None:
+            connection, _ = listening.accept()
+            connection.settimeout(PATIENCE_S)
+            with connection:
+                serve(connection)
+
+        thread = threading.Thread(target=once)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -291,19 +323,53 @@ def _serve_plain(connection: socket.socket) -> None:
 def test_an_address_with_the_wrong_scheme_is_answered_with_the_right_one(
     serve: Callable[[socket.socket], None], scheme: str, right: str
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        address = f"127.0.0.1:{listening.getsockname()[1]}"
+    with (
+        _served_once(serve) as port,
+        Client(f"{scheme}://127.0.0.1:{port}") as client,
+        pytest.raises(ServerUnavailable, match=f"write {right}://127.0.0.1:{port}$"),
+    ):
+        client.me()
 
-        def once() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                serve(connection)
 
-        thread = threading.Thread(target=once)
-        thread.start()
-        with (
-            Client(f"{scheme}://{address}") as client,
-            pytest.raises(ServerUnavailable, match=f"write {right}://{address}$"),
-        ):
-            client.me()
-        thread.join()
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certificate_for_localhost(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.mark.parametrize(
+    ("trusted", "host", "error", "message"),
+    [
+        (False, "localhost", ServerUnavailable, "self-signed .* set SSL_CERT_FILE to a PEM file"),
+        (True, "127.0.0.1", ServerUnavailable, "IP address mismatch.* the address has the name"),
+        (True, "localhost", UnexpectedResponse, "answered 400"),
+    ],
+)
+def test_the_certificate_of_a_server_is_trusted_if_the_environment_names_it(
+    certificate: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trusted: bool,
+    host: str,
+    error: type[SpinneyError],
+    message: str,
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with (
+        _served_once(partial(_serve_tls, certificate=certificate)) as port,
+        Client(f"https://{host}:{port}") as client,
+        pytest.raises(error, match=message),
+    ):
+        client.me()
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_of_certificates_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    file = tmp_path / "trusted.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with pytest.raises(UsageError, match=f"SSL_CERT_FILE={file}"):
+        Client("https://localhost:9")

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import os
-import shutil
 import ssl
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from certificates import certificate_for_localhost
 from reports.mail_server import CUT, Behaviour, free_port, mail_server
 from spinney import Defer, Fail, Spinney
 from spinney.model.errors import BadParameters
@@ -384,34 +383,7 @@ def test_a_message_of_long_ago_is_tried_once_at_least(post: Post, behaviour: Beh
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost and its key, in one file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the program openssl to make a certificate")
-    at = tmp_path_factory.mktemp("tls") / "pair.pem"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-keyout",
-            at,
-            "-out",
-            f"{at}.crt",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    at.write_text(at.read_text() + Path(f"{at}.crt").read_text())
-    return at
+    return certificate_for_localhost(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

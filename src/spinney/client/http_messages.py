@@ -1,5 +1,6 @@
 """The requests that both clients send, and what they make of answers. Nothing here sends, so nothing waits."""
 
+import os
 import ssl
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ ONE_BYTE = {"Range": "bytes=0-0"}
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 """Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
 
+_CA_FILE = "SSL_CERT_FILE"
+"""The environment variable by which httpx, like OpenSSL, finds the certificates to trust."""
 _BREAKS_OFF = (httpx.ReadError, httpx.RemoteProtocolError)
 """How a server that speaks TLS refuses plain HTTP, and how one that dies ends an answer."""
 
@@ -49,8 +52,9 @@ class ServerAddress:
         self.base = "http://localhost" if self.socket is not None else url.rstrip("/")
         self.headers = {"Authorization": f"Bearer {_require_token(token)}"} if token else {}
         self.shown = url
-        # Reading all certificates of this host takes longer than a request; without https nothing needs them.
-        self.verify = True if self.base.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # Reading all trusted certificates takes longer than a request; without https nothing needs them.
+        https = self.base.startswith("https://")
+        self.verify = _trusted() if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def arguments(self, timeout_s: Duration) -> dict[str, Any]:
         """Return the arguments that httpx's clients of both kinds take, but the transport."""
@@ -67,10 +71,28 @@ class ServerAddress:
         host = self.base.partition("://")[2]
         if "WRONG_VERSION_NUMBER" in str(error):  # OpenSSL's name for an answer that is no TLS
             return ServerUnavailable(f"the server at {self.shown} does not speak TLS; write http://{host}")
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return ServerUnavailable(
+                f"the certificate of the server at {self.shown} is not accepted ({error}); see that the address has "
+                f"the name in the certificate, and if the certificate is self-signed or of an authority of your own, "
+                f"set {_CA_FILE} to a PEM file with the certificates to trust"
+            )
         advice = "see that it runs, and its address"
         if self.socket is None and self.base.startswith("http://") and isinstance(error, _BREAKS_OFF):
             advice = f"see that it runs; if it speaks TLS, write https://{host}"
         return ServerUnavailable(f"the server at {self.shown} does not answer ({error}); {advice}")
+
+
+def _trusted() -> ssl.SSLContext:
+    """Return the certificates to trust: those of SSL_CERT_FILE, else of SSL_CERT_DIR, else of the package certifi.
+    Raises UsageError for a file that cannot be read."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:  # httpx reads SSL_CERT_DIR without an error
+        raise UsageError(
+            f"cannot read the certificates of {_CA_FILE}={os.environ.get(_CA_FILE)} ({error.strerror or error}); name "
+            f"a readable PEM file, or unset it"
+        ) from error
 
 
 def _is_http(url: str) -> bool:
