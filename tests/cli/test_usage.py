@@ -264,8 +264,10 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
         bare.folder.chmod(0o700)
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_on_a_read_only_file_system_a_store_is_read_and_not_written(bare: Shell, *, killed: bool) -> None:
+@pytest.mark.parametrize(("killed", "without_index"), [(False, False), (True, False), (True, True)])
+def test_on_a_read_only_file_system_a_store_is_read_and_not_written(
+    bare: Shell, *, killed: bool, without_index: bool
+) -> None:
     (bare.folder / "jobs.py").write_text("from spinney import Spinney\napp = Spinney()\n")
     with small_disk(bare.folder / "disk", 16) as disk:
         store = ("--store", f"sqlite:///{disk.folder}/spinney.db")
@@ -278,6 +280,8 @@ def test_on_a_read_only_file_system_a_store_is_read_and_not_written(bare: Shell,
                 "db.execute(\"update holds set reason = 'in the log'\"); db.commit(); os._exit(0)"
             )
             subprocess.run([sys.executable, "-c", write, str(disk.folder / "spinney.db")], check=True)
+        if without_index:  # as in a copy of the file and its log
+            (disk.folder / "spinney.db-shm").unlink()
         subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
 
         assert ("in the log" if killed else "in the file") in bare.ok("holds", *store)

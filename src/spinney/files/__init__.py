@@ -5,7 +5,7 @@
 ``durable``      folders, files and renames that are durable when the call returns
 ``digests``      digest algorithms, their names and notation, several computed at once
 ``trees``        removal of folders that programs of other people have filled, whatever their depth
-``disk_space``   free space, and the error that names the folder and the missing bytes
+``disk_space``   free space, read-only disks, and the error that names the folder and the missing bytes
 ``thread_pool``  threads that a process keeps for such work
 
 Nothing here knows of jobs. ``NotAdmitted`` means that a name or a file must be corrected by whoever gave it, ``NoRoom``

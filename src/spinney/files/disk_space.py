@@ -1,4 +1,4 @@
-"""Checks of disk space, and errors that name the folder and the missing bytes."""
+"""Checks whether a disk has space and can be written, and errors that name the folder and the missing bytes."""
 
 import errno
 import os
@@ -46,6 +46,15 @@ def naming_the_folder(folder: Path, needed_bytes: int = 0) -> Iterator[None]:
         if not is_full(error) or isinstance(error, NoRoom):
             raise
         raise no_room(folder, needed_bytes) from error
+
+
+def is_read_only(folder: Path) -> bool:
+    """Return whether the file system of a folder is read-only, as a snapshot, a backup, or a disk with errors is; False
+    when the folder cannot be reached."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def free_bytes(folder: Path) -> int:

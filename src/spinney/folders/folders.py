@@ -114,14 +114,6 @@ def write_problem(root: Path) -> str | None:
     return None
 
 
-def is_read_only(root: Path) -> bool:
-    """Return whether the file system of this root is mounted read-only; False when it cannot be reached."""
-    try:
-        return bool(os.statvfs(root).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
-
-
 def require_room(root: Path, prefix: str, needed_bytes: int = 0) -> None:
     """Raise DiskFull unless the disk of this root has room for so many bytes, and StoreUnusable for a root that cannot
     be reached or written to. ``prefix``: the beginning of the message, which says what cannot be done."""

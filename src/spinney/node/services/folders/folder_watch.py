@@ -5,6 +5,7 @@ cannot write fail one by one, while others may make room, and this shows the cau
 
 import asyncio
 
+from spinney.files.disk_space import is_read_only
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.node.context import NodeContext
@@ -76,4 +77,4 @@ class FolderWatch:
         except StoreUnusable as error:
             return str(error), None
         problem = folders.write_problem(root)
-        return (problem, None) if folders.is_read_only(root) else (None, problem)
+        return (problem, None) if is_read_only(root) else (None, problem)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from spinney.files.disk_space import is_read_only
 from spinney.host.ownership import make_directory
 from spinney.model.errors import StoreMissing, StoreUnusable
 from spinney.model.values.paths import beside
@@ -26,11 +27,11 @@ from spinney.store.sql.connection.database import DamagedText, Database, Tx, clo
 from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
 from spinney.store.sql.connection.sqlite_file import (
+    INDEX_IN_MEMORY,
     READ_WRITE,
     explained,
     explanation,
     is_locked,
-    is_read_only,
     opening_mode,
     quoted,
     refuse_network,
@@ -301,7 +302,7 @@ class SqliteDatabase(Database):
             raise StoreMissing(
                 f"there is no store at {self.path}; make one with 'spinney init' or name another"
             )
-        if not (to_read and is_read_only(self.path)):
+        if not (to_read and is_read_only(self.path.parent)):
             if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
                 raise unwritable(self.path)
             make_directory(self.run_folder, like=self.path)
@@ -324,14 +325,18 @@ class SqliteDatabase(Database):
         return connection
 
     def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"file:{quoted(self.path)}?{opening_mode(self.path)}",
+        mode = opening_mode(self.path)
+        connection = sqlite3.connect(
+            f"file:{quoted(self.path)}?{mode}",
             uri=True,
             timeout=busy_s,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=512,
         )
+        if mode == INDEX_IN_MEMORY:
+            connection.execute("pragma locking_mode = exclusive")
+        return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("pragma journal_mode = wal")

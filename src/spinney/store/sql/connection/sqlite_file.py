@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from spinney.files.disk_space import is_read_only
 from spinney.model.errors import StoreReplaced, StoreUnavailable, StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.store.sql.connection.lock_wait import locked
@@ -18,6 +19,8 @@ from spinney.store.sql.connection.schema_state import incomplete
 
 READ_WRITE = "mode=rw"
 """The ``opening_mode`` of a store that can be written."""
+INDEX_IN_MEMORY = "mode=ro&vfs=unix-none"
+"""The ``opening_mode`` of a store with a log whose index is missing and cannot be written."""
 _NO_ROOM_BYTES = 32 * 2**10
 """Free space below which even the index of the write-ahead log cannot be created, without which nothing can be read."""
 _FILES_OF_STORE = 4
@@ -151,7 +154,7 @@ def unwritable(path: Path) -> StoreUnusable:
             f"cannot open the store {path}: {error.strerror}; raise the limit of open files (ulimit -n, or "
             f"LimitNOFILE= of systemd)"
         )
-    if is_read_only(path):
+    if is_read_only(path.parent):
         return StoreUnusable(
             f"cannot write to the store {path}: its file system is read-only; see in the kernel's log why, and mount "
             "it again for writing"
@@ -159,23 +162,19 @@ def unwritable(path: Path) -> StoreUnusable:
     return StoreUnusable(f"cannot write to the store {path}; check the owner and rights of it and its folder")
 
 
-def is_read_only(path: Path) -> bool:
-    """Return whether the file system of this file is read-only, as a snapshot, a backup, or a disk with errors is."""
-    try:
-        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
-
-
 def opening_mode(path: Path) -> str:
     """Return the parameters of the URI by which SQLite opens a store.
 
     On a read-only file system SQLite cannot make the files of the log. Where there is a log, left by a process that
     died or used by one that writes elsewhere, SQLite reads it; where there is none, nothing is missing from the file,
-    which is opened as one that nobody changes."""
-    if not is_read_only(path):
+    which is opened as one that nobody changes. Where a log was copied or saved without its index, nobody writes
+    either: SQLite makes the index in memory, as it does for the only user of a file, without locks, which a file opened
+    for reading does not have."""
+    if not is_read_only(path.parent):
         return READ_WRITE
-    return "mode=ro" if beside(path, "-wal").exists() else "mode=ro&immutable=1"
+    if not beside(path, "-wal").exists():
+        return "mode=ro&immutable=1"
+    return "mode=ro" if beside(path, "-shm").exists() else INDEX_IN_MEMORY
 
 
 def _try_descriptors(number: int) -> None:
