@@ -1,10 +1,11 @@
 """How secrets are declared, and how short ones are kept out of what the engine writes itself."""
 
+import re
 from typing import Annotated, Any
 
 import orjson
 import pytest
-from pydantic import AfterValidator, BaseModel, SecretBytes, SecretStr
+from pydantic import AfterValidator, BaseModel, Field, SecretBytes, SecretStr
 
 from spinney import Secret, Spinney
 from spinney.define.job.options import Options
@@ -82,6 +83,27 @@ def test_what_is_no_text_cannot_be_declared_so(annotation: Any) -> None:
     with pytest.raises(
         UsageError, match=r"stage 'unlock' of 'unlock': 'code' .*Secret marks text; annotate str"
     ):
+        Spinney().job(unlock)
+
+
+@pytest.mark.parametrize("annotation", [Annotated[str, Secret], Annotated[SecretStr, Secret] | None, Secret])
+def test_the_class_in_place_of_the_mark_is_refused_with_what_to_write(annotation: Any) -> None:
+    def unlock(code: Any) -> None: ...
+
+    unlock.__annotations__["code"] = annotation
+    with pytest.raises(
+        UsageError, match=r"stage 'unlock' of 'unlock': 'code' .*write Annotated\[str, Secret\(\)\]"
+    ):
+        Spinney().job(unlock)
+
+
+@pytest.mark.parametrize(
+    ("default", "text"), [(Secret(), "Secret()"), (Secret, "Secret()"), (Field(ge=0), "Field(…)")]
+)
+def test_a_mark_in_place_of_a_default_is_refused(default: Any, text: str) -> None:
+    def unlock(code: str = default) -> None: ...
+
+    with pytest.raises(UsageError, match=f"write code: {re.escape(f'Annotated[…, {text}]')}"):
         Spinney().job(unlock)
 
 

@@ -70,6 +70,7 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
         else:
             required = parameter.default is parameter.empty
             default = None if required else parameter.default
+            _require_no_mark(where, name, default)
             _require_no_shared_default(where, name, default)
             _require_long_secret(where, name, annotation, default)
             fields[name] = DeclaredParameter(annotation=annotation, required=required, default=default)
@@ -84,6 +85,18 @@ def _may_be_handle(annotation: Any) -> bool:
     if isinstance(annotation, type) and not getattr(annotation, "_is_protocol", False):
         return issubclass(Job, annotation)
     return not is_plain(annotation)
+
+
+def _require_no_mark(where: str, name: str, default: object) -> None:
+    """Refuse what belongs into the annotation and stands in place of the default, as some frameworks have it: the
+    function would get it as the value."""
+    is_secret = default is Secret or isinstance(default, Secret)
+    if is_secret or type(default).__module__ == "pydantic.fields":  # the module of what ``Field`` returns
+        text = "Secret()" if is_secret else "Field(…)"
+        raise UsageError(
+            f"{where}: {text} is no default of {name!r}; write {name}: Annotated[…, {text}], with its type in place of "
+            f"the dots"
+        )
 
 
 def _require_no_shared_default(where: str, name: str, default: object) -> None:

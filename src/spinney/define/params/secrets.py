@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
+_CLASS = "Secret is a class; write Annotated[str, Secret()], with the parentheses"
 _NO_TEXT = "Secret marks text; annotate str, pydantic.SecretStr or SecretBytes, or one of them or None"
 
 
@@ -33,7 +34,11 @@ class Secret:
                 f"min_length of a Secret must be a whole number of 1 or more, not {self.min_length!r}"
             )
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: "GetCoreSchemaHandler | None" = None
+    ) -> "CoreSchema":
+        if handler is None:  # ``self`` is the source then, as the class itself was called
+            raise UsageError(_CLASS)
         from pydantic_core import core_schema  # a worker without secrets need not import it
 
         return core_schema.no_info_after_validator_function(self.require_long, handler(source))
