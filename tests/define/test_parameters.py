@@ -451,6 +451,13 @@ def test_a_decimal_is_a_finite_number_without_the_code_as_with_it(text: str) -> 
         ({"multiple_of": Decimal("0.1")}, ["0.3", "-12.7", 0.3], ["0.35", 0.35], "that is a multiple of 0.1"),
         ({"max_digits": 4}, ["12.34", 12.34], ["123.45", 123.45], "number with at most 4 digits"),
         ({"decimal_places": 1}, ["1.5", 1.5, 7], ["1.55", 1.55], "number with at most 1 decimal place "),
+        (
+            {"ge": 0, "allow_inf_nan": True},
+            ["inf", "0"],
+            ["NaN", "-inf", "-5", "much"],
+            "'1.50' at least 0.0",
+        ),
+        ({"allow_inf_nan": True}, ["NaN", "-Infinity", "7"], ["much", ""], "a number as text such as '1.50'"),
     ],
 )
 @pytest.mark.parametrize("form", [lambda decimal: decimal, lambda decimal: decimal | None])

@@ -25,6 +25,7 @@ from spinney.define.jobtype.signature import DeclaredParameter, Signature, annot
 from spinney.define.params.environment import check_variables
 from spinney.define.params.redaction import has_secrets, holds_secret
 from spinney.define.params.validation_errors import (
+    ALLOW_INF_NAN,
     DECIMAL_DIGITS,
     WHOLE,
     Problem,
@@ -208,15 +209,17 @@ class _SchemaGenerator(GenerateJsonSchema):
     text, and with the numbers of its digits, which JSON schema has no words for."""
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
-        """Return the schema of a ``Decimal``; that of one which may be NaN says no more than pydantic's."""
+        """Return the schema of a ``Decimal``."""
         generated = super().decimal_schema(schema)
-        if not schema.get("allow_inf_nan") and "anyOf" in generated:
+        if "anyOf" in generated:
             number, text = generated["anyOf"]
             limits: Mapping[str, Any] = schema
             digits = {key: limits[field] for key, field in DECIMAL_DIGITS.items() if field in limits}
             if digits or "multipleOf" in number:  # what JSON schema does not say, or not of fractions
                 number |= {"format": "decimal", **digits}
             text |= {**number, "type": "string", "format": "decimal"}
+            if schema.get("allow_inf_nan"):
+                text[ALLOW_INF_NAN] = True
         return generated
 
 

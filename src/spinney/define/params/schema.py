@@ -21,6 +21,7 @@ from spinney.define.params.redaction import (
     secrets_in,
 )
 from spinney.define.params.validation_errors import (
+    ALLOW_INF_NAN,
     DECIMAL_DIGITS,
     WHOLE,
     Problem,
@@ -182,6 +183,7 @@ _DECIMAL_BOUNDS = {
     "exclusiveMaximum": "lt",
     "multipleOf": "multiple_of",
     **DECIMAL_DIGITS,
+    ALLOW_INF_NAN: "allow_inf_nan",
 }
 """The bounds of a ``Decimal`` in a schema, with their names in pydantic."""
 
@@ -249,7 +251,8 @@ def _multiple_of(_: Any, divisor: Any, instance: Any, schema: Mapping[str, Any])
 
 @lru_cache(maxsize=256)
 def _number_reader(kind: type, bounds: tuple[tuple[str, Any], ...]) -> Callable[[Any], object]:
-    """Return what reads a number; it raises ValueError for what is outside the bounds, NaN and infinity."""
+    """Return what reads a number; it raises ValueError for what is outside the bounds, and for NaN and infinity
+    unless the bounds allow them."""
     from pydantic import Field, TypeAdapter
 
     limits: dict[str, Any] = {} if kind is int else {"allow_inf_nan": False}

@@ -27,6 +27,8 @@ JOB_OPTIONS = frozenset(
 """The names of the fields of ``spinney.define.job.options.Options``, which stands above this module."""
 
 
+ALLOW_INF_NAN = "allowInfNan"
+"""Our keyword for the text of a ``Decimal`` that may also be NaN or infinity, as with pydantic's ``allow_inf_nan``."""
 DECIMAL_DIGITS = {"maxDigits": "max_digits", "decimalPlaces": "decimal_places"}
 """The bounds of a ``Decimal`` that JSON schema has no keywords for: ours, and their names in pydantic."""
 
