@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from spinney import operations as operations_module
 from spinney.client import Client, calls
 from spinney.client.calls import Call, command_call, verb
 from spinney.client.verbs import Verbs
@@ -248,6 +249,12 @@ def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping
     if reference is None:
         return schema
     return _resolved(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+
+
+def test_applications_import_every_command_from_one_public_module() -> None:
+    assert {command: getattr(operations_module, command.__name__, None) for command in commands()} == {
+        command: command for command in commands()
+    }
 
 
 def test_the_document_names_every_verb() -> None:

@@ -1,8 +1,7 @@
 """A typed client of the API: the same methods, waited for or awaited.
 
     from spinney.client import AsyncClient, Client
-    from spinney.features.explain.commands import ExplainJob
-    from spinney.features.submission.commands import SubmitJob
+    from spinney.operations import ExplainJob, SubmitJob
 
     with Client("https://spinney.example.org", token="spn_…") as spinney:
         job = spinney.do(SubmitJob(type="compress", params={"file": "/data/a.csv", "into": "/data"}))
