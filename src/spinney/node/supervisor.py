@@ -97,7 +97,7 @@ class _BackgroundTasks:
         self._tasks.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        # At once: the node's own last sentence comes after the end of its workers, for which it may wait too long.
+        # Logged at once: the failure itself is raised to the end of the node, which first waits for its workers.
         log.error("a task has failed, which ends the node: %r", error)
         if not self._failure.done():
             self._failure.set_exception(error)

@@ -57,7 +57,7 @@ async def accept(request: Request) -> Response:
         if password != fields.get("again"):
             raise UsageError("the two passwords differ; write the same one twice")
         signed_in = await sign_in_flow.accept(request, secret, name, password)
-    except BadLogin as error:  # another was quicker
+    except BadLogin as error:  # the link was used by another request in between
         return await _over(request, error)
     except SpinneyError as error:
         shown = name[:100] if name.isprintable() else ""

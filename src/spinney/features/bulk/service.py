@@ -119,7 +119,7 @@ class Bulk(Service):
         report = Report()
         opened: dict[int, None] = {}
         left: dict[int, tuple[str, Sequence[str]]] = {}
-        # As many jobs as a transaction of the verb may have are always tried together.
+        # A plan that fits into one transaction of the verb is tried in one; a larger one may pause after each step.
         together, least = 0, STEP if plan.jobs <= STEP else 1
         with self.store.bulk.trial() as let_others:
             for step in map(self._visible, self._steps(plan, lambda: STEP, STEP, trial=True)):

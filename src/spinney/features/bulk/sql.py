@@ -117,7 +117,8 @@ class SqlBulk:
                 if self._clock() - begun <= TRIED_S:
                     return False
                 trying.close()
-                # With one transaction between two trials, a node beside a long dry run kept an eighth of its pace.
+                # As long a pause as the trial was. When others could write only one transaction between two trials,
+                # a node reached an eighth of its throughput during a long dry run.
                 time.sleep(TRIED_S)
                 trying.enter_context(self._session.trial())
                 begun = self._clock()

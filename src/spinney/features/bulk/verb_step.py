@@ -114,7 +114,7 @@ class VerbStep:
             self._refused[job_id] = refusal
             return
         if not operation.ids and job_id not in self._instead and job_id not in self._unfinished:
-            self._passed_over.append(job_id)  # it was as the verb would make it
+            self._passed_over.append(job_id)  # the job is already as the verb would make it
         self._touched.update(dict.fromkeys(operation.ids))
         self._reopened.update(dict.fromkeys(operation.reopened))
 

@@ -111,7 +111,8 @@ def copy(
                     f"or works on it, then run the same command again"
                 )
         into.run("delete from meta where name = ?", (COPYING,))
-    if occupied is not None:  # it came while the place was marked; now the mark is gone
+    # Somebody filled it after ``upgrade``. Raised only now that the mark of an unfinished copy is deleted.
+    if occupied is not None:
         raise _not_empty(target, occupied)
     return copied
 

@@ -75,7 +75,7 @@ def keep(
         file = folders.make(root, job_id) / folders.OWN / f"{attempt}.{stream}"
         size = file.lstat().st_size if file.exists() else 0
         head = data[: max(0, most - size)]
-        cut = len(head) < len(data) and size <= most  # said once: with it the file is longer than that
+        cut = len(head) < len(data) and size <= most  # once: with ``_CUT`` the file is longer than ``most``
         written = append(file, head + _CUT if cut else head) if head or cut else 0
     except OSError as error:
         raise Refused(

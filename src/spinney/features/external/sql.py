@@ -121,7 +121,7 @@ class SqlExternalWorkers(SqlPart):
             ),
         )
         if external_worker.serves != before.serves:
-            self._session.registry.touch(tx)  # which lanes are closed to it is remembered by its number
+            self._session.registry.touch(tx)  # the claim caches by worker which lanes are closed to it
 
     def _require_shared_folders(self) -> None:
         """Raise Refused in a store with local folders: an external worker has none, and its job would be

@@ -151,7 +151,8 @@ def _shown(data: bytes, start: int, *, more: bool) -> Shown:
     if more:
         data = _whole_characters(data)
         line = data.rfind(b"\n") + 1
-        # Behind the last carriage return that something follows: what came before was overwritten.
+        # A terminal overwrites the line at each carriage return, so only what follows the last one is shown. Those
+        # at the very end have overwritten nothing yet.
         state = line + data[line:].rstrip(b"\r").rfind(b"\r") + 1
         if len(data) - state <= UNFINISHED_BYTES:
             text, unfinished = (_decoded(part) for part in (data[:line], data[state:]))

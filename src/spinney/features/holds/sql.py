@@ -98,7 +98,7 @@ class SqlHolds:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
                     raise no_such_hold(hold_id)
-                return unswept  # its release was interrupted, and is repeated for the sweep
+                return unswept  # a release that broke off before its sweep, which this call does
             hold_rows.end(tx, self._registry, [hold], now_us)
             note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
             return hold
@@ -257,7 +257,7 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
             until_us=details.get("until_us"),
         )
         for at_us, by, details in islice(wide, unswept)
-        if by != hold_rows.CLOCKWORK  # it counts among the releases, but nobody asks for it again
+        if by != hold_rows.CLOCKWORK  # the time of the hold was over: no caller repeats that
     ]
 
 

@@ -124,7 +124,7 @@ class HoldSweep:
             raise PlanOutdated
         cascade = Cascade(tx, registry, now_us)
         if plan.hold is not None:
-            # A claim was faster with one of these jobs.
+            # Fewer rows than planned: a node has claimed one of these jobs since the plan was made.
             if hold_moves.out_of_ready(tx, plan.keys) != len(plan.keys):
                 raise PlanOutdated
             hold_moves.to_held(cascade, dict.fromkeys(plan.covered, plan.hold))

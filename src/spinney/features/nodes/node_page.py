@@ -84,7 +84,8 @@ def slots(running: Sequence[NodeAttempt], ended: Sequence[NodeAttempt], now_us: 
     from_us = max(now_us - DRAWN_US, min(attempt.started_us for attempt in (*running, *ended)))
     rows: list[list[Segment]] = []
     busy_from_us: list[int] = []
-    for attempt in (*running, *ended):  # backwards in time: a row is free before what it holds already
+    # The latest attempts come first, so a row is free up to the start of the segment that it got last.
+    for attempt in (*running, *ended):
         end_us = attempt.ended_us or now_us
         free = next((n for n, from_ in enumerate(busy_from_us) if end_us <= from_), None)
         if free is None:

@@ -106,7 +106,7 @@ class SqlFleet(SqlPart):
             if not _orders(tx, name).drained:
                 raise Refused(f"node {name} is not drained; 'spinney nodes' shows what each node does")
             tx.run("update node_settings set drained = 0 where name = ?", (name,))
-            # The node has some time to take up those that no other one looks into.
+            # The doctor counts from here how long an inbox has had no node: this one needs a moment to scan its own.
             tx.run("update inboxes set since_us = ?", (now_us,))
             note(tx, now_us, actor, "resume", {"node": name}, 1)
             _delete_empty(tx, name)

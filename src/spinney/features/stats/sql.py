@@ -280,7 +280,7 @@ class _Look:
         """
         occupied = {(self.registry.lanes[s.lane].queue, s.share, s.node, s.slot) for s in self.slots}
         names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
-        # Where the queue does not share, the lease says 0.
+        # A queue without shares has leases with share 0.
         shares = [
             ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=running)
             for (queue, share), running in Counter((queue, share) for queue, share, _, _ in occupied).items()

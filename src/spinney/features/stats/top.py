@@ -72,7 +72,7 @@ def top(
         with Screen() as screen:
             _Session(performer, screen, every).run(first)
     if screen.ended_by:
-        # The terminal is as it was; now the signal may do what it does.
+        # The terminal is restored; now the signal may end the process, as its exit status has to show.
         signal.signal(screen.ended_by, signal.SIG_DFL)
         os.kill(os.getpid(), screen.ended_by)
 

@@ -341,8 +341,8 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
         items: Sequence[JobSummary] = [
             JobSummary(**{name: getattr(job, name) for name in _OF_SUMMARY})
             for job in jobs
-            # With all below it the filter is by root, which the job at the top has, too. It still counts for
-            # the page's length.
+            # The filter by ``root_id`` also returns the batch's own job. It counts for the length of the page,
+            # from which ``next`` follows.
             if job.id != self.job
         ]
         return Page(items=items, next=jobs[-1].id if len(jobs) == self.limit else None)

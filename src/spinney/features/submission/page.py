@@ -110,7 +110,7 @@ async def submitted(request: Request, context: Authenticated) -> Response:
         try:
             sent = await _sent(request, context, upload)
         except (SpinneyError, HTTPException) as error:
-            # What cannot be read cannot be shown again either.
+            # The form is sent back empty: what was entered could not be read.
             return redirect_from(request, "/submit", refused=str(getattr(error, "detail", error)))
         choices = await context.run(lambda control: _choices(control, sent.values.get("type", "")))
         params, wrong = param_fields.read(choices.spec.schema, sent.values)

@@ -229,7 +229,7 @@ class _Stuck:
         if not _only_held(counts):
             return None
         waiting = _listed_below(self._performer, [job], State.WAITING, LOOKED_AT)
-        # One that is not listed may wait for something else.
+        # Jobs beyond the listed ones may wait for something else.
         if len(waiting) != counts.get(State.WAITING, 0) or any(j.waits_for != "children" for j in waiting):
             return None
         held = _listed_below(self._performer, [job], State.HELD, SHOWN_RUNNING)

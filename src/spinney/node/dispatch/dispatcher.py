@@ -284,7 +284,8 @@ class Dispatcher:
         if not plain:
             for row in rows:
                 if len(row) != _PLAIN and row[_PLAIN].get("output"):
-                    # Before it leaves ``held``: the pump's thread must find it in one of the two.
+                    # Before ``take`` removes it from ``held``: the pump's thread, which reports that the output is
+                    # written, looks for the attempt in ``held`` and ``output_pending``.
                     worker.note_output_pending(row[0])
         rows, tasks = worker.take(rows)
         if worker.isolated:
@@ -409,7 +410,8 @@ class Dispatcher:
                 records.append(record)
                 log.warning("job=%d fence=%d ended as %s: %s", job_id, fence, outcome, message)
             elif how.unreported and task.lane.orphan:
-                # It may have run unreported, and its type must not run twice unasked.
+                # The worker may have run it without a report, and ``on_lost="orphan"`` forbids a second run that
+                # nobody has decided on.
                 records.append(Record(job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID))
             else:
                 records.append(Record(job_id, fence, Outcome.RETURNED, 0, 0))

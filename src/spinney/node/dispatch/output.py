@@ -188,7 +188,7 @@ class Pump:
 
         self._order(stop)
         self._thread.join()
-        # Not by the thread, which may see the order before the event is written.
+        # Closed here and not in the thread: that may run ``stop`` before ``_order`` has written to the bell.
         os.close(self._bell)
 
     # --- the thread -----------------------------------------------------------------------
@@ -234,7 +234,8 @@ class Pump:
     def _pull(self, stream: _Stream) -> bool:
         """Read once and assign the bytes; return whether there may be more."""
         page = stream.child.page
-        # In this order: the worker counts an attempt before it takes it off the page.
+        # The counter is read before the fence: at the end of an attempt the worker increments the counter first,
+        # and then clears the fence.
         done, before = page.done(), page.fence()
         data = _read(stream, page, self._room)
         after = page.fence()
@@ -274,7 +275,7 @@ class Pump:
         try:
             self._on_marked(fence, remark)
         except Exception:
-            # The following output in the same bytes must not be lost.
+            # Caught here, because the bytes that were just read may also have output of the attempts after this one.
             log.exception("the end of the output of attempt %d could not be reported", fence)
 
     def _write(self, child: _Child, fence: int, stream: str, data: bytes) -> None:

@@ -417,7 +417,8 @@ class WorkerPool(Events):
         worker.retiring = True
         if not child.ready:
             self.start_trouble.pause()
-        # Else the cause is known: it has reported it, or it was ended.
+        # A worker that has sent its hello has reported why it could not load the application; one that was killed
+        # by this node needs no report.
         if not (worker.hello_received or how.forced):
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))
@@ -451,7 +452,8 @@ class WorkerPool(Events):
         worker.child.page.close()
         self._worker_ended.set()
         self._queue.request_claim()
-        # If the node dies before that, the page has to show what the worker ran when it ended.
+        # The page is deleted after the results are in the store: if the node dies before, its successor reads from
+        # the page which attempts the worker was running when it ended.
         await self._queue.flushed()
         (self._pages / worker.name).unlink(missing_ok=True)
 

@@ -30,7 +30,8 @@ class ClockWatch:
 
         ``queried_s``, ``answered_s``: this host's monotonic clock before the store was queried, and after ``now_us``
         was read (seconds)."""
-        # A counter that has moved did so after the query of the last look.
+        # A heartbeat counter that differs from the last look was incremented after the last query, so at most this
+        # long ago.
         passed_s, self._queried_s = answered_s - self._queried_s, queried_s
         newly_wrong, beats = [], {}
         for node in nodes:

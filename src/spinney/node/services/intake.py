@@ -112,7 +112,7 @@ class Intake:
                 lambda store: store.inboxes.arrive(inbox.name, drop, self._node_id, now_us=now_us)
             )
         except StoreUnusable:
-            self._may_be_open = True  # its answer may be lost
+            self._may_be_open = True  # the store may have written it, and only the answer be lost
             raise
 
     def _close(self, folder: DropFolder, arrival: Arrival) -> int:

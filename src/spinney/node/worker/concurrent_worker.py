@@ -464,7 +464,7 @@ class ConcurrentWorker:
         now_us = time.time_ns() // 1000
         for attempt in list(self._running.values()):
             if attempt.is_async and attempt is not blocker:
-                # One that began meanwhile was blocked only since then.
+                # An attempt that began during the blocking was blocked from its own start on.
                 attempt.blocked_s += min(seconds, (now_us - attempt.started_us) / 1e6)
                 attempt.blocker = name
 

@@ -96,7 +96,7 @@ class SerialWorker:
             elif "end" in message:
                 return
         if self.threads_left:
-            # Behind the last attempt's mark, so that it is in the worker's log.
+            # After the mark that ends the last attempt's output: what follows it goes to the worker's log.
             self._err.write(
                 f"{self._threads} still run after the attempt that started them, so this worker is replaced; "
                 f"join threads before a stage returns, or start them when the application is loaded\n"

@@ -183,12 +183,13 @@ def _prepare_concurrent(
         concurrent.run(state)
         if terminated.is_set():
             die_of(signal.SIGTERM)
-        # Daemon threads keep no process from its end, and what is registered for that (a flush, say) is for them.
+        # With daemon threads alone the process may end as usual: Python does not wait for them, and runs the functions
+        # of atexit, of which one may flush what such a thread has collected.
         if not threads.have_ended(daemons=False):
             with contextlib.suppress(OSError, ValueError):  # closed by user code
                 sys.stdout.flush()
                 sys.stderr.flush()
-            # As above. All rows have been sent.
+            # Python would wait for the other threads, perhaps for ever. All rows have been sent.
             os._exit(0)
         return 0
 

@@ -202,7 +202,7 @@ RULES: tuple[Rule, ...] = (
         about="The folder of each inbox that is not paused exists, and nodes can take what is dropped into it.",
         walk=Walk("inboxes", ("name",), subject="inbox {name}"),
         join=Join("left join nodes on nodes.id = page.node_id"),
-        # What a dead node has seen may have changed since.
+        # A problem that was noted by a node which does not run any more may be over.
         where="page.paused = 0 and page.problem is not null and (page.node_id is null or nodes.state = 'active')",
         columns=("page.problem",),
         sentence="inbox {name} does not take what is dropped there: {problem}; what becomes of it: spinney inbox show "

@@ -124,7 +124,7 @@ class Claimable(Case):
             return self._cause("home", **place, nodes=[])
         if active and able and not any(n in able for n in active):
             return self._cause("home", **place, nodes=[n.name for n in active[:NAMED]], able=able[0].name)
-        return None  # what keeps it is not where its folder is
+        return None  # the place of its folder is not the cause
 
     def _takes(self, node: NodeInfo, queue: str, type_: str | None = None, stage: str | None = None) -> bool:
         """Return whether the node may claim jobs of this queue, type and stage (None: those of the job), wherever their
@@ -245,7 +245,7 @@ class Claimable(Case):
             try:
                 name = lock_names.render(lock.template, params)
             except BadParameters:
-                continue  # the claim will say so
+                continue  # the claim fails the job with this message
             if not locks.look(self.tx, self.registry, locks.LockRequest(name), self.row.id).fits:
                 return self._for_lock(name)
         return None
