@@ -87,11 +87,11 @@ def read_rows(
     """Yield the rows of a manifest of this kind: what ``parse`` makes of each numbered item. Invalid ones, and those of
     an object with the name of another, are reported, and skipped if that returns."""
     # In a batch each row is an object; names repeat, and identifiers should not.
-    known = Identifiers(problems.unit) if kind.is_batch else Names(problems.unit)
+    earlier_rows = Identifiers(problems.unit) if kind.is_batch else Names(problems.unit)
     for number, item in items:
         try:
             row = parse(number, item)
-            if (warning := known.add_row(row, number)) is not None:
+            if (warning := earlier_rows.add_row(row, number)) is not None:
                 problems.warn(number, warning)
         except NotAdmitted as problem:
             problems.refuse(number, problem)

@@ -7,7 +7,7 @@
   if (!form || !window.spinneySha256) return;
   const find = (name) => document.querySelector(`[data-upload-${name}]`);
   const input = form.querySelector("input[type=file]");
-  const [bar, words, said, results, now] = ["bar", "words", "said", "results", "now"].map(find);
+  const [bar, words, statusLine, results, now] = ["bar", "words", "status", "results", "now"].map(find);
   const base = form.dataset.uploads;
   const PIECE_BYTES = Number(form.dataset.piece);
   const PAUSE_MOST_S = 30;
@@ -167,7 +167,7 @@
 
   // For who hears the page, too; what changes with each piece is not told here.
   function tell(sentence) {
-    if (said.textContent !== sentence) said.textContent = sentence;
+    if (statusLine.textContent !== sentence) statusLine.textContent = sentence;
   }
 
   function result(file, sentence, jobId = null) {
