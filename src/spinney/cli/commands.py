@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from spinney.cli import shells
+from spinney.model.errors import UsageError
 from spinney.terminal import applications, endpoint
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS, SUMMARIES
 from spinney.terminal.options.arguments import VersionOption, option
@@ -49,6 +50,18 @@ class LazyCommands(TyperGroup):
             _warn(installed)
         brought = installed.applications.get(cmd_name)
         return None if brought is None else brought.load()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that a line names, and the rest of the line. Raises UsageError for ``help`` and
+        ``version``, which are commands of other programs, with the option to write instead."""
+        word, *following = args
+        if word in ("help", "version") and not ctx.resilient_parsing and self.get_command(ctx, word) is None:
+            words = following if word == "help" else ()
+            raise UsageError(
+                f"there is no command {word!r}; write '{' '.join(('spinney', *words, f'--{word}'))}'"
+            )
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands into the help, under their headings, with all names in one column.
