@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from in_memory import in_memory
+from in_memory import MEMORY, in_memory
 from long_tests import LONG
 
 # What is slow on a busy machine is not wrong. The short form draws the same each time, so that whoever sees it fail has
@@ -22,8 +22,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Stores and folders sync what they promise to keep, and a directory on a disk takes a hundred times as long to make.
 # The long form writes more than memory may have room for.
-if not LONG and (_memory := in_memory()) is not None and "TMPDIR" not in os.environ:
+if not LONG and "TMPDIR" not in os.environ and (_memory := in_memory()) is not None:
     os.environ["TMPDIR"] = _memory  # for the processes that tests start, too
+    # What failed tests leave can be looked at after the run: pytest removes it with a later one.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     tempfile.tempdir = None  # whoever has looked it up before did so on the disk
 
 # No test needs plugins of pydantic, for which each process would look through the metadata of 150 packages.
