@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinney.terminal.commands import command as command
     from spinney.terminal.commands import list_command as list_command
     from spinney.terminal.commands import steps as steps
+    from spinney.terminal.confirmation import require_yes as require_yes
     from spinney.terminal.connection import open_client as open_client
     from spinney.terminal.connection import open_control as open_control
     from spinney.terminal.connection import resolve_settings as resolve_settings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spinney.terminal.options.arguments import ByOption as ByOption
     from spinney.terminal.options.arguments import JsonOption as JsonOption
     from spinney.terminal.options.arguments import StoreOption as StoreOption
+    from spinney.terminal.options.arguments import YesOption as YesOption
     from spinney.terminal.options.model_options import with_fields as with_fields
     from spinney.terminal.output import display as display
     from spinney.terminal.patience import PatientPerformer as PatientPerformer
@@ -43,10 +45,11 @@ else:
             "spinney.features.submission.wait_cli": "wait_for",
             "spinney.terminal": "completion endpoint",
             "spinney.terminal.commands": "Shown add_command command list_command steps",
+            "spinney.terminal.confirmation": "require_yes",
             "spinney.terminal.connection": "open_client open_control resolve_settings use_store",
             "spinney.terminal.exit_codes": "Exit",
             "spinney.terminal.for_each": "for_each",
-            "spinney.terminal.options.arguments": "ByOption JsonOption StoreOption",
+            "spinney.terminal.options.arguments": "ByOption JsonOption StoreOption YesOption",
             "spinney.terminal.options.model_options": "with_fields",
             "spinney.terminal.output": "display",
             "spinney.terminal.patience": "PatientPerformer",

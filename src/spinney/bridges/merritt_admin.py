@@ -29,7 +29,7 @@ from spinney.bridges.merritt import (
 )
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt_connection import ZooKeeperOption, connected
-from spinney.command_line import Exit, JsonOption, display
+from spinney.command_line import Exit, JsonOption, YesOption, display, require_yes
 from spinney.errors import Refused, StoreUnavailable, UsageError, counted
 
 app = typer.Typer()
@@ -281,8 +281,9 @@ def fail(
 
 
 @app.command()
-def cleanup(*, zookeeper: ZooKeeperOption) -> None:
-    """Delete all batches, with their jobs, and access requests that are Completed or Deleted."""
+def cleanup(*, yes: YesOption = False, zookeeper: ZooKeeperOption) -> None:
+    """Delete all batches, with their jobs, and access requests that are Completed or Deleted, after confirmation."""
+    require_yes("Delete all batches and access requests that are Completed or Deleted?", yes=yes)
     with _queue(zookeeper) as queue:
         batches, requests = queue.batches.delete_completed(), queue.access.delete_completed()
     typer.echo(

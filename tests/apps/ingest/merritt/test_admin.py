@@ -125,7 +125,8 @@ def test_access_requests_are_shown_requeued_and_deleted(
 
     request = queue.access.set_status(queue.access.create("small", {}), AccessState.PROCESSING)
     queue.access.set_status(request, AccessState.COMPLETED)
-    assert merritt("cleanup") == "0 batches and 1 access request deleted\n"
+    assert "add --yes to confirm it" in merritt("cleanup", code=2)
+    assert merritt("cleanup", "--yes") == "0 batches and 1 access request deleted\n"
     assert tree(client) == {}
 
 
