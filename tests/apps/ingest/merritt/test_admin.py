@@ -204,9 +204,12 @@ def test_a_consumer_that_takes_no_batches_starts_without_the_ingest_settings(
     assert "no ZooKeeper server" in merritt("run", servers="127.0.0.1:1", code=1)
 
 
+@pytest.mark.parametrize("work", ["batches", "jobs"])
 def test_a_consumer_does_not_start_where_payloads_of_batches_could_not_be_fetched(
-    service: IngestService,
+    service: IngestService, work: str
 ) -> None:
+    with (service.place / "merritt.toml").open("a") as settings:
+        settings.write(f'work = ["{work}"]\n')
     place = service.place / "ingest.toml"
     place.write_text("".join(line for line in place.read_text().splitlines(True) if "file_roots" not in line))
     printed = service.spinney("merritt", "run", code=2)

@@ -40,7 +40,7 @@ def run(
     """Take jobs of the queue, deposit them with spinney ingest, and write their results, until SIGTERM."""
     config = settings.load(settings_file)
     config.require_queue()
-    if "batches" in config.work:
+    if config.work & {"batches", "jobs"}:
         config.require_payloads_in(ingest_settings.load().file_roots)
     with _bridge(zookeeper, name, settings_file, slots, store) as bridge:
         commands.work(bridge, INGEST, slots=slots, drain=drain, replace=replace, store=store)
