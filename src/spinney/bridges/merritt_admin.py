@@ -374,8 +374,14 @@ def _verbs(queue: MerrittQueue, item: _Item) -> Any:
 
 
 def _moved(queue: MerrittQueue, item: _Item, state: str, message: str = "") -> _Item:
-    """Move an item to a state of its kind."""
+    """Move an item to a state. Raises UsageError where items of its kind do not have the state: only access requests
+    lack one, Held."""
     verbs, kind = _verbs(queue, item), type(item.state)
+    if state not in [*kind]:
+        raise UsageError(
+            f"{item.id} is an access request, which cannot be {state}; 'spinney merritt lock queue accessSmall' (or "
+            f"accessLarge) stops the consumers of all requests"
+        )
     return cast(_Item, verbs.set_status(item, kind(state), message=message))
 
 
