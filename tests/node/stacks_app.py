@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -81,6 +82,13 @@ def in_c(pipe: str) -> str:
     """Read a byte by a call of C code that keeps the interpreter's lock."""
     fd = os.open(pipe, os.O_RDWR)
     ctypes.PyDLL(None).read(fd, ctypes.create_string_buffer(1), 1)
+    return "went on"
+
+
+@app.job
+def stops_itself() -> str:
+    """Stop the worker by a signal."""
+    os.kill(os.getpid(), signal.SIGSTOP)
     return "went on"
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -95,6 +97,18 @@ def test_a_call_of_c_code_hides_no_stack(working: Cluster) -> None:
     assert "inside a long call of C code" in text
     assert "in in_c" in text
     pipe.write_text("x")
+    (after,) = working.settled([job])
+    assert after.state is State.COMPLETED
+
+
+def test_a_worker_that_was_stopped_is_called_so(working: Cluster) -> None:
+    (job,) = working.submit("stops_itself", {})
+
+    text = requested(working, job)
+
+    stopped = re.search(r"\(the worker did not answer, stopped by a signal until 'kill -CONT (\d+)'\)", text)
+    assert stopped, text
+    os.kill(int(stopped[1]), signal.SIGCONT)
     (after,) = working.settled([job])
     assert after.state is State.COMPLETED
 

@@ -133,6 +133,12 @@ def command_line(proc: Proc, *, most: int | None = None) -> str:
     return text.rstrip(" ")
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal (SIGSTOP, SIGTSTP), and does nothing until it gets SIGCONT."""
+    status = _stat(pid)
+    return status is not None and status.stopped
+
+
 def children(pid: int) -> list[int]:
     """Return the pids of all direct children, including zombies."""
     return _Listing().children(pid)
@@ -301,6 +307,7 @@ def _scan() -> dict[int, list[int]]:
 
 class _Stat(NamedTuple):
     alive: bool
+    stopped: bool
     parent: int
     started_ticks: int
 
@@ -314,7 +321,7 @@ def _stat(pid: int) -> _Stat | None:
     state, parent, *more = text[text.rindex(")") + 2 :].split()
     # A first thread that has ended shows as a zombie while other threads of its process continue.
     alive = state not in "ZX" or int(more[15]) > 1
-    return _Stat(alive, int(parent), int(more[17]))
+    return _Stat(alive, state == "T", int(parent), int(more[17]))
 
 
 def _reaped(pid: int) -> bool:

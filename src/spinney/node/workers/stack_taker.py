@@ -15,7 +15,7 @@ from typing import Any
 from spinney.define.job.data import folder_of
 from spinney.model.values.paths import OWN
 from spinney.node.workers.child import Child
-from spinney.node.workers.proctree import command_line, descendants
+from spinney.node.workers.proctree import command_line, descendants, is_stopped
 from spinney.postmortem.programs import write_document
 
 log = logging.getLogger(__name__)
@@ -95,8 +95,10 @@ class StackTaker:
         # A process of a concurrent worker may be another job's, whose secrets and files are not for this one.
         most = 1 if child.concurrent else None
         processes = descendants(child.pid)
-        programs = "".join(f"process {proc.pid}: {command_line(proc, most=most)}\n" for proc in processes)
-        return f"{text or '(the worker did not answer)'}\n{programs}"
+        programs = "".join(
+            f"process {proc.pid}{_stopped(proc.pid)}: {command_line(proc, most=most)}\n" for proc in processes
+        )
+        return f"{text or f'(the worker did not answer{_stopped(child.pid)})'}\n{programs}"
 
     async def _written(self, child: Child, patience_s: float) -> tuple[str, bool]:
         """Wait until the worker's answer is complete, for so long at most; return it."""
@@ -106,3 +108,8 @@ class StackTaker:
             if complete or not child.alive or time.monotonic() > give_up:
                 return text, complete
             await asyncio.sleep(_LOOK_S)
+
+
+def _stopped(pid: int) -> str:
+    """Return a remark on a process that was stopped, and cannot go on by itself; empty for any other."""
+    return f", stopped by a signal until 'kill -CONT {pid}'" if is_stopped(pid) else ""
