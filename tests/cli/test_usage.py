@@ -267,6 +267,17 @@ def test_a_read_only_folder_is_named(bare: Shell) -> None:
         bare.folder.chmod(0o700)
 
 
+def test_who_may_not_write_to_a_store_learns_that_reading_takes_it_too(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def may(path: object, mode: int, **_: object) -> bool:
+        return not mode & os.W_OK
+
+    monkeypatch.setattr(os, "access", may)  # as for a user without the right, whom root cannot be
+    refusal = shell.refused(1, "list")
+    assert "which SQLite has to do to read it, too; check the owner and rights" in refusal
+
+
 @pytest.mark.parametrize(("killed", "without_index"), [(False, False), (True, False), (True, True)])
 def test_on_a_read_only_file_system_a_store_is_read_and_not_written(
     bare: Shell, *, killed: bool, without_index: bool

@@ -159,7 +159,10 @@ def unwritable(path: Path) -> StoreUnusable:
             f"cannot write to the store {path}: its file system is read-only; see in the kernel's log why, and mount "
             "it again for writing"
         )
-    return StoreUnusable(f"cannot write to the store {path}; check the owner and rights of it and its folder")
+    return StoreUnusable(
+        f"cannot write to the store {path}, which SQLite has to do to read it, too; check the owner and rights of it "
+        f"and its folder, or read a copy"
+    )
 
 
 def opening_mode(path: Path) -> str:
