@@ -391,7 +391,8 @@ class Supervisor:
         self._term.set()
 
     def _on_at_once(self) -> None:
-        """End at once: whatever the node waits for after ``AT_ONCE_S`` seconds may not answer for hours."""
+        """End at once. After ``AT_ONCE_S`` seconds the node no longer waits for a store or a disk, which may not answer
+        for hours."""
         self._hurry.set()
         self._term.set()
         asyncio.get_running_loop().call_later(AT_ONCE_S, self._give_up)

@@ -49,7 +49,8 @@ _MARK = "\ue000"
 
 
 class _Named(int):
-    """The id of a job, which sentences show between marks: only by them numbers of jobs are told from other numbers."""
+    """The id of a job, which a sentence has between marks, so that pages can make a link of it: nothing else
+    distinguishes it from other numbers."""
 
     def __format__(self, spec: str) -> str:
         return f"{_MARK}{int(self)}{_MARK}"

@@ -139,7 +139,7 @@ async def send_upload(
     responses=documented(404, 409),
 )
 async def withdraw_upload(name: _Name, upload: _Upload, context: Authenticated, request: Request) -> None:
-    """An upload of your own that has no job yet: what has come of it is removed."""
+    """Removes the bytes that were received of an upload of yours. It must not have a job yet."""
     root = request.app.state.folders
     await context.run(lambda control: control.part(InboxUploads).withdraw(root, name, upload))
 

@@ -71,7 +71,8 @@ def detailed_record(task: Task, row: Row, outcome: Outcome, message: str | None,
 
 
 def _elsewhere(detail: Mapping[str, Any]) -> str | None:
-    """Return the remark that some output could not be told from that of other attempts; None: there is none."""
+    """Return the remark that some output is in the worker's log, because it may be that of another attempt; None: all
+    output is with the attempt."""
     log_name = detail.get("log")
     return None if log_name is None else remarks.elsewhere(log_name)
 

@@ -96,7 +96,8 @@ class PoolWorker:
         self.isolated = False
         """Whether it is for one suspect, and for no other job."""
         self.forced = False
-        """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
+        """Whether the node is ending it by TERM and KILL. What it reports then is recorded for attempts that were asked
+        to end; of the others only that they passed, since they may have failed because of the signal."""
         self.hello_received = False
         """Whether it has reported that it can serve, or cannot."""
         self.loads_long = False

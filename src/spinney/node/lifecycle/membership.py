@@ -89,8 +89,10 @@ async def membership(
 
 
 async def _skip_numbers_of_folders(context: NodeContext) -> None:
-    """See that no new job gets a folder that is there already, as it would after an older backup of the store was
-    restored, which numbers its next jobs as those that came after the backup."""
+    """Let the store skip the job numbers whose folders exist already, so that no new job gets the folder of another.
+
+    That would happen after an older backup of the store was restored: it would give out again the numbers of the jobs
+    that were submitted after the backup."""
     highest_job = await asyncio.to_thread(folders.highest_job, context.host.folder_root)
     actor, at_us = Actor(by=f"node {context.settings.name}"), context.now_us()
     if await context.writer.insist(

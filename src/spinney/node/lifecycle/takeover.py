@@ -36,7 +36,8 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
 _GAP_S = 0.02
-"""Seconds between two checks of a node that was asked to drain: for about so long no node of the name claims."""
+"""Seconds between two checks whether the node that was asked to drain has stopped claiming. Its successor joins at the
+check after that, so for about this time no node of the name claims jobs."""
 
 
 @asynccontextmanager

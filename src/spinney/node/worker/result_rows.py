@@ -149,7 +149,7 @@ def refusal_detail(outcome: Outcome, message: str) -> Detail:
 
 
 def _of_wrong(stage: str, wrong: Exception) -> Detail:
-    """Return the detail for an outcome that cannot be recorded as it is, with what is wrong with it."""
+    """Return the detail for an outcome that cannot be sent: an error whose message is that of ``wrong``."""
     try:
         return _packable(error_detail(wrong, retryable=False))
     except Exception:  # noqa: BLE001 - as above
@@ -157,7 +157,7 @@ def _of_wrong(stage: str, wrong: Exception) -> Detail:
 
 
 def _untold(stage: str | None) -> Detail:
-    """Return the detail for an outcome of which nothing can be told."""
+    """Return the detail for an outcome that can neither be sent nor described: its own text or type raises errors."""
     subject = "the stage" if stage is None else f"stage {stage!r}"
     return {
         "outcome": Outcome.ERROR,
