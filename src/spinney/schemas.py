@@ -55,6 +55,11 @@ class BulkPreview:
     """For retry and rerun: the stages that would run again."""
     sample: Sequence[int]
     """The numbers of some of the jobs."""
+    matching: int
+    """How many jobs match; of named jobs, how many are in a state that allows the verb."""
+    refused: Mapping[int, str]
+    """Jobs for which the verb would be refused, and why; if there are very many, the first of them."""
+    refused_jobs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,10 +180,24 @@ def test_a_preview_names_the_stages_that_run_again(bare: Shell, made: Everything
     ]
 
 
-def test_a_preview_of_jobs_that_would_all_be_refused_names_no_stages(bare: Shell, made: Everything) -> None:
-    out = bare.ok("retry", str(made["failed for a need"]), "--dry-run")
+def test_a_preview_says_why_jobs_would_be_refused(bare: Shell, made: Everything) -> None:
+    words = ["retry", str(made["failed for a need"]), str(made["completed"]), str(made["done batch"])]
 
-    assert out == "0 of 1 job would be retried\n"
+    preview = bare.call(*words, "--dry-run")
+    document = json.loads(bare.ok(*words, "--dry-run", "--json"))
+    done = bare.call(*words, "--json")
+
+    assert (preview.returncode, preview.stdout) == (0, "0 of 3 jobs would be retried\n")
+    assert done.returncode == 1
+    assert document["refused"] == json.loads(done.stdout)["refused"]
+    assert preview.stderr == done.stderr.replace("refused:", "would be refused:")
+    assert preview.stderr.count("\n") == 2, "a line for each reason"
+
+
+def test_a_preview_says_that_no_job_fits(bare: Shell, made: Everything) -> None:
+    out = bare.ok("retry", "--batch", str(made["done batch"]), "--dry-run")
+
+    assert out == "0 jobs would be retried; no job fits\n"
 
 
 def test_a_preview_of_one_named_job_counts_all_that_is_done_because_of_it(

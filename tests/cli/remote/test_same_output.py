@@ -87,6 +87,7 @@ READING = (
     "retry --failure zz --dry-run",
     "retry --state failed --dry-run",
     "retry --state failed --dry-run --json",
+    "retry 1 999 --dry-run",
     "cancel --type until --dry-run",
     "rerun --type double --dry-run",
 )

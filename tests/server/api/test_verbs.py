@@ -87,6 +87,25 @@ def test_many_are_looked_at_first_and_then_done(world: World) -> None:
     assert world.store.counts(Filter()) == {"pending": 5}
 
 
+def test_a_dry_run_says_why_jobs_would_be_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spinney.features.bulk.commands.REFUSALS_LISTED", 1)
+    (job,), pending = failed(world), [world.submit("one") for _ in range(2)]
+    order = {"verb": "retry", "ids": [*pending, job]}
+
+    planned = world.client().post(VERBS, json={**order, "dry_run": True}).json()
+    counted = world.client().post(VERBS, json={**order, "dry_run": True, "exact": False}).json()
+
+    assert (planned["jobs"], planned["matching"], planned["refused_jobs"]) == (1, 1, 2)
+    assert [*planned["refused"]] == [str(pending[0])]
+    assert "pending" in planned["refused"][str(pending[0])]
+    assert (counted["jobs"], counted["matching"], counted["refused"], counted["refused_jobs"]) == (
+        1,
+        1,
+        {},
+        0,
+    )
+
+
 def test_progress_comes_in_lines(world: World) -> None:
     failed(world, 60)
 

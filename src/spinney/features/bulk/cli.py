@@ -9,7 +9,7 @@ error, so that the report can be processed.
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -156,15 +156,19 @@ def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
 
 
 def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> None:
-    """Print to how many jobs the verb would be applied, and which stages would run again."""
+    """Print to how many jobs the verb would be applied, which stages would run again, and why the verb would be refused
+    for others."""
     if json:
-        display.print_json({name: value for name, value in asdict(preview).items() if name != "sample"})
+        left_out = ("sample", "refused_jobs")
+        display.print_json({name: value for name, value in asdict(preview).items() if name not in left_out})
         return
     named = len(command.ids or ()) if command.filter is None else 0
     number = f"{preview.jobs:,} of {counted(named, 'job')}" if preview.jobs < named else _number(preview)
-    typer.echo(f"{number} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
+    none = "" if preview.jobs or preview.matching or preview.refused_jobs else "; no job fits"
+    typer.echo(f"{number} would be {_WORDINGS[preview.verb].done}{_whereto(command)}{none}")
     for line in _stage_lines(preview.stages):
         typer.echo(line)
+    _tell_groups(preview.refused, "would be refused")
 
 
 def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
@@ -353,8 +357,8 @@ def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:
 
 
 def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
-    """Print what was refused: each sentence, or for many jobs groups of sentences that differ in numbers
-    alone, the largest group first. Raises Refused for the only job that was named."""
+    """Print what was refused: each sentence, or for many jobs groups of them. Raises Refused for the only job that was
+    named."""
     if result.stopped is not None:
         typer.echo(f"spinney: stopped: {display.safe(result.stopped)}", err=True)
     if one_by_one:
@@ -363,11 +367,16 @@ def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
         for sentence in result.refused.values():
             typer.echo(f"spinney: {display.safe(sentence)}", err=True)
         return
-    groups: Counter[str] = Counter(map(_shape, result.refused.values()))
-    first = {_shape(s): s for s in reversed([*result.refused.values()])}
+    _tell_groups(result.refused, "refused")
+
+
+def _tell_groups(refused: Mapping[int, str], how: str) -> None:
+    """Print refusals in groups of sentences that differ in numbers alone, the largest group first."""
+    groups: Counter[str] = Counter(map(_shape, refused.values()))
+    first = {_shape(s): s for s in reversed([*refused.values()])}
     for shape, count in groups.most_common(REASONS):
         like = f" (and {count - 1:,} like it)" if count > 1 else ""
-        typer.echo(f"spinney: refused: {display.safe(first[shape])}{like}", err=True)
+        typer.echo(f"spinney: {how}: {display.safe(first[shape])}{like}", err=True)
     if len(groups) > REASONS:
         typer.echo(f"spinney: and {len(groups) - REASONS:,} reasons more; --json lists them all", err=True)
 

@@ -5,8 +5,9 @@ long in one of its few threads. The answer lists a bounded number of refusals; a
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -113,19 +114,26 @@ _ORDER = {"reason", "stage", "and_after", "tree", "queue", "priority", "until"}
 
 
 class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
-    """Count the jobs to which a verb would be applied, without those for which it would be refused."""
+    """Count the jobs to which a verb would be applied, and say why it would be refused for others."""
 
     exact: bool = Field(
         default=True,
-        description="With dry_run: try the operation, which takes as long as doing it and also lists the stages that "
-        "would run again; false: only count the jobs that match.",
+        description="With dry_run: try the operation, which takes as long as doing it and also lists the refusals and "
+        "the stages that would run again; false: only count the jobs that match.",
     )
 
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
-        sample = sorted(plan.newest)
-        stages = plan.stages or ()
-        return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
+        return BulkPreview(
+            verb=self.verb,
+            jobs=plan.jobs,
+            more=plan.more,
+            stages=plan.stages or (),
+            sample=sorted(plan.newest),
+            matching=plan.matching,
+            refused=_listed(plan.refused, service),
+            refused_jobs=len(plan.refused),
+        )
 
 
 class RunBulk(
@@ -184,7 +192,7 @@ class RunBulk(
             touched=report.touched,
             reopened=report.reopened,
             skipped=report.skipped,
-            refused=dict([*report.refused.items()][: None if service.is_local else REFUSALS_LISTED]),
+            refused=_listed(report.refused, service),
             refused_jobs=len(report.refused),
             stopped=report.stopped,
         )
@@ -193,6 +201,11 @@ class RunBulk(
 def bulk_order(verb: Verb, *, until: int | None = None, **particulars: Any) -> Order:
     """Return the order that the fields of a command give."""
     return Order(verb=verb, until_us=until, **particulars)
+
+
+def _listed(refused: Mapping[int, str], service: Service) -> Mapping[int, str]:
+    """Return the refusals that an answer lists: a caller with the store gets all of them."""
+    return dict(islice(refused.items(), None if service.is_local else REFUSALS_LISTED))
 
 
 def _progress(plan: Plan, report: Report, step: BulkStep) -> BulkProgress:
