@@ -200,6 +200,29 @@ def test_a_subjob_that_is_superseded_is_no_cause_in_its_tree(site: Site) -> None
     assert site.store.failures.groups(root_id=parent).jobs == 0
 
 
+def test_a_failure_below_a_superseded_subjob_is_no_cause_in_its_tree(site: Site) -> None:
+    top, (branch,) = site.family(n=1, child="parent")
+    lease = site.run(branch)
+    (leaf,) = site.spawn(lease)
+    site.pass_(lease)
+    site.later(5)
+    site.drain(failing={leaf})
+    failures = site.store.failures.groups(root_id=top)
+    assert (failures.jobs, failures.consequences) == (1, 2)
+
+    site.rerun(top)
+    site.later(5)
+    lease = site.run(top)
+    (again,) = site.spawn(lease)
+    site.pass_(lease)
+    site.fail(site.run(again), message="another cause")
+
+    failures = site.store.failures.groups(root_id=top)
+    assert ([group.message for group in failures.groups], failures.consequences) == (["another cause"], 1)
+    assert site.store.bulk.first_failure_us(top) == site.job(again).settled_us
+    assert site.store.failures.groups(type_="one").jobs == 2, "they are failed all the same"
+
+
 def test_a_job_that_completes_after_all_has_left_its_group(site: Site) -> None:
     (job,) = fails(site)
     site.retry(job)

@@ -165,11 +165,11 @@ class SqlBulk:
 
     def first_failure_us(self, root_id: int) -> int | None:
         """Return when the first of a tree's failed jobs settled; None where none has failed. Superseded jobs
-        do not count."""
+        and those below them do not count."""
         with self._session.look() as tx:
             at_us: int | None = tx.value(
-                "select min(settled_us) from jobs where state = 'failed' and superseded is null and "
-                "(id = ? or (parent_id is not null and root_id = ?))",
+                "select min(settled_us) from jobs where state = 'failed' and "
+                f"(id = ? or (parent_id is not null and root_id = ?)) and {job_rows.COUNTS_IN_TREE}",
                 (root_id, root_id),
             )
             return at_us

@@ -17,6 +17,7 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.session import SqlPart
 
 
@@ -35,14 +36,12 @@ class SqlFailures(SqlPart):
         and causes in all.
 
         ``type_``: only of this job type. ``within``: only jobs within these limits; ``root_id``: only jobs of one
-        tree, without superseded ones, which no longer count in it. The times of a group are then those of these jobs,
-        else those of every job that ever failed so. ``consequences`` counts jobs that failed because of another one,
-        and have no cause of their own.
+        tree, without superseded ones and those below them, which no longer count in it. The times of a group are then
+        those of these jobs, else those of every job that ever failed so. ``consequences`` counts jobs that failed
+        because of another one, and have no cause of their own.
         """
         if root_id is not None or (within is not None and not within.everywhere):
-            superseded = None if root_id is None else False
-            job_filter = Filter(type=type_, within=within, root_id=root_id, superseded=superseded)
-            return self._groups_among(job_filter, limit)
+            return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
         with self._session.look() as tx:
             rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, f.first_us, f.last_us, c.jobs from "
@@ -68,7 +67,8 @@ class SqlFailures(SqlPart):
             if job_filter.root_id is not None:
                 # Jobs below a job were created after it: other jobs need not be read.
                 last = tx.value(_LAST_OF_TREE, (job_filter.root_id,)) or job_filter.root_id
-                where, args = f"{where} and p.job_id between ? and ?", [*args, job_filter.root_id, last]
+                where = f"{where} and p.job_id between ? and ? and {job_rows.COUNTS_IN_TREE}"
+                args = [*args, job_filter.root_id, last]
             rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, c.first_us, c.last_us, c.jobs from "
                 "(select p.fingerprint, count(*) as jobs, min(jobs.settled_us) as first_us, "

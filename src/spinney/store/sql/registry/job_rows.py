@@ -104,6 +104,15 @@ VISIBLE = (
 """The condition that excludes jobs of submissions that are still being written."""
 
 
+COUNTS_IN_TREE = (
+    "jobs.superseded is null and not exists (with recursive line (parent_id, superseded) as ("
+    "select p.parent_id, p.superseded from jobs p where p.id = jobs.parent_id union all "
+    "select p.parent_id, p.superseded from line cross join jobs p where p.id = line.parent_id) "
+    "select 1 from line where line.superseded is not null)"
+)
+"""The condition that neither a job nor one above it is superseded, by one seek for each job above it."""
+
+
 def is_hidden(tx: Tx, job_id: int) -> bool:
     """Return whether the job belongs to a submission that is still being written."""
     return tx.exists(
