@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 
 import job_verbs
+from contract.everything import copied
 from spinney.define.params.redaction import REDACT_NOTHING
 from spinney.features.files.job_folder import JobFiles
 from spinney.folders.folders import path
@@ -155,6 +156,17 @@ def test_what_users_wrote_cannot_move_the_cursor(shell: Shell) -> None:
 
     assert "\x1b" not in shown
     assert "\\x1b[31m and\\nnew line" in shown
+
+
+def test_a_superseded_job_is_marked(bare: Shell) -> None:
+    jobs = copied(bare.folder / "spinney.db").jobs
+    top, job = jobs["rerun parent"], jobs["superseded failed"]
+
+    assert f"superseded   job {top} runs again without it\n" in bare.ok("show", str(job))
+    assert json.loads(bare.ok("show", str(job), "--json"))["superseded_by"] == top
+    assert "superseded   " not in bare.ok("show", str(top))
+    marked = [line.split()[0] for line in bare.ok("tree", str(top)).splitlines() if "(superseded)" in line]
+    assert marked == [str(jobs["superseded ok"]), str(job)]
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"

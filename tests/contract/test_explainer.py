@@ -406,6 +406,24 @@ def test_subjobs_that_are_open(site: Site) -> None:
     assert explanation.command == f"spinney explain {children[0]}"
 
 
+def test_a_superseded_subjob_and_one_below_it(site: Site) -> None:
+    top, (branch,) = site.family(n=1, child="parent")
+    lease = site.run(branch)
+    (leaf,) = site.spawn(lease)
+    site.pass_(lease)
+    site.drain(failing=[leaf])
+    plain = {job: explain(site, job) for job in (branch, leaf)}
+
+    site.rerun(top)
+
+    for job, before in plain.items():
+        explanation = explain(site, job)
+        assert explanation.facts == {**before.facts, "superseded_by": top}
+        sentence = f"it no longer counts, since job {top} runs again without it; {before.sentence}"
+        assert explanation.sentence == sentence
+    assert "superseded_by" not in explain(site, top).facts
+
+
 def test_an_earlier_job_of_its_serial_tree(site: Site) -> None:
     site.knows(kind("line", "expand", "merge", serial=True))
     site.submit_one("line")

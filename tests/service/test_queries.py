@@ -182,6 +182,18 @@ def test_what_a_jobs_own_code_says_is_shown_and_searched_whatever_its_words(site
     assert [job.id for job in of(site).queries.jobs(Filter(message=f"job {other}"))] == [mine]
 
 
+def test_a_job_out_of_sight_that_runs_again_is_not_named(site: Site) -> None:
+    top = site.submit_one("batch", collection="beta")
+    lease = site.run(top)
+    (mine,) = site.spawn(lease, "one", collection="alpha")
+    site.pass_(lease)
+    site.drain()
+    site.rerun(top)
+
+    assert "since a job above it runs again without it; " in explanation_text(site, mine)
+    assert f"since job {top} runs again without it; " in explanation_text(site, mine, AccessScope())
+
+
 def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
     other = site.submit_one("locked", {"serno": "A"}, collection="beta")
     site.run(other)

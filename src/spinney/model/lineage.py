@@ -4,6 +4,9 @@ Text order of lineages is depth-first order of the tree, and every subtree is on
 that an order of work and a sweep over a subtree need no recursion.
 """
 
+from collections.abc import Collection
+from itertools import pairwise
+
 # Digits of an id: ten million jobs a day would last for centuries, and every lineage sorts as its numbers do.
 WIDTH = 12
 MAX_DEPTH = 32
@@ -31,6 +34,13 @@ def top_of(path: str) -> int:
 def ancestors(path: str) -> list[int]:
     """Return the ids above the job of this lineage, from the root down to its parent."""
     return [int(part) for part in path.split(".")[:-1]]
+
+
+def superseded_by(path: str, superseded: Collection[int]) -> int | None:
+    """Return the job that runs again without the job of this lineage, or without one above it: the highest such job.
+    None: the job counts. ``superseded``: which of the job and its ancestors are superseded."""
+    line = pairwise(map(int, path.split(".")))
+    return next((above for above, job in line if job in superseded), None)
 
 
 def depth(path: str) -> int:

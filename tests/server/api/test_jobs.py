@@ -36,6 +36,24 @@ def test_what_failed_bears_its_fingerprint_and_what_was_killed_its_number(world:
     assert [job["id"] for job in by_cause["items"]] == [broken]
 
 
+def test_a_subjob_of_a_stage_that_runs_again_says_which_job_runs_again(world: World) -> None:
+    top, (branch,) = world.site.family("batch", n=1, child="batch")
+    lease = world.site.run(branch)
+    (leaf,) = world.site.spawn(lease)
+    world.site.pass_(lease)
+    world.site.drain(failing=[leaf])
+    assert world.client("viewer").get(f"/api/v1/jobs/{leaf}").json()["superseded_by"] is None
+
+    world.site.rerun(top)
+
+    jobs = {job["id"]: job for job in world.client("viewer").get("/api/v1/jobs").json()["items"]}
+    assert {job: jobs[job]["superseded_by"] for job in (top, branch, leaf)} == {
+        top: None,
+        branch: top,
+        leaf: top,
+    }
+
+
 def test_pages_have_every_job_once(world: World) -> None:
     jobs = world.site.submit("one", n=7)
     seen, after = [], 0

@@ -601,7 +601,11 @@ def test_given_a_subjob_of_a_stage_that_ran_again_then_its_page_says_that_it_no_
     world.site.pass_(lease)
     world.site.fail(world.site.run(child))
     world.site.drain()
-    client, words = world.client("viewer"), "It no longer counts: a stage above it has run again since."
+    link = f'<a class="id" href="/jobs/{top}">#{top}</a>'
+    client, words = (
+        world.client("viewer"),
+        f"It no longer counts, since job {link} runs again without it; it failed: ",
+    )
     assert words not in get(client, f"/jobs/{child}")
 
     world.site.rerun(top)

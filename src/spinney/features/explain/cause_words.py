@@ -37,6 +37,9 @@ def words(cause: Cause) -> tuple[Pieces, str | None]:
     """Return the sentence for a cause, and the command that would change it (None: there is none)."""
     facts = {name: _marked(name, value) for name, value in cause.facts.items()}
     sentence, command = _WORDS[cause.cause](cause.job_id, facts)
+    if "superseded_by" in facts:
+        above = "a job above it" if facts["superseded_by"] is None else f"job {facts['superseded_by']}"
+        sentence = f"it no longer counts, since {above} runs again without it; {sentence}"
     *pieces, rest = re.split(f"{_MARK}([0-9]+){_MARK}", sentence)
     named = [(text, int(number)) for text, number in zip(pieces[::2], pieces[1::2], strict=True)]
     return [*named, (rest, None)], None if command is None else command.replace(_MARK, "")

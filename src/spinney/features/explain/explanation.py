@@ -13,7 +13,7 @@ COUNTED = 10_000
 """How far jobs ahead of one, and children, are counted; a count of this much is shown as "10,000 or more"."""
 NAMED = 3
 """How many of several nodes or jobs a sentence names."""
-JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain", "child", "need")
+JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain", "child", "need", "superseded_by")
 """The names of facts that are the id of a job. A new one must be added, or callers with limits see it."""
 
 
@@ -30,7 +30,8 @@ class Cause:
     """The values that the wording of the cause needs, in JSON; each cause has its own (see ``cause_words``).
     Keys that name jobs: ``owner`` (of a lock), ``before`` (the job that goes first), ``first`` (open child),
     ``probe``, ``tree``, ``retry`` and ``explain`` (the job to retry or to ask about), ``child`` and ``need`` (the job
-    because of which it failed), ``needs``, ``ring``."""
+    because of which it failed), ``needs``, ``ring``. ``superseded_by``, with any cause: the job that runs again without
+    this one or one above it, so that this one no longer counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,10 @@ class Explainer(Service):
         redactor = queries.redactor(job_id)  # raises NoSuchJob for a job that is not visible
         cause = self.store.explainer.explain(job_id, now_us=self.clock())
         if not self.rights.everywhere:
-            facts = _visible(cause, Visibility(self.store, self.rights.within))
+            visibility = Visibility(self.store, self.rights.within)
+            facts = _visible(cause, visibility)
+            if (above := cause.facts.get("superseded_by")) is not None:
+                facts["superseded_by"] = above if visibility.visible([above]) else None
             if facts.get("reason") and cause.cause == "settled":
                 facts["reason"] = queries.job(job_id).message  # names only visible jobs
             cause = replace(cause, facts=facts)

@@ -6,7 +6,7 @@ Each has ``--json`` with the values behind the table, for programs.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +27,9 @@ from spinney.terminal.options.arguments import (
 from spinney.terminal.options.filters import FilterOptions
 from spinney.terminal.options.option_groups import with_option_groups
 from spinney.terminal.output import display
+
+if TYPE_CHECKING:
+    from spinney.commands.job_details import JobDetails
 
 _SHOWN = 50
 """How many jobs ``list`` shows by default."""
@@ -117,7 +120,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         details, history = performer.do(ShowJob(job=job)), performer.do(ListAttempts(job=job)).items
         data, results = performer.do(ShowData(job=job)), performer.do(ShowResults(job=job))
         children = performer.do(CountJobs(parent=job))
-        plain, allowed = plain_job(details), details.allowed
+        plain = plain_job(details)
         note = obstacle_messages(performer, [plain])(plain)
         holds = [] if plain.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
     if json:
@@ -126,7 +129,8 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
                 "job": plain,
                 "note": note,
                 "holds": holds,
-                "allowed": allowed,
+                "allowed": details.allowed,
+                "superseded_by": details.superseded_by,
                 "results": results,
                 "data": data,
                 "children": children,
@@ -135,7 +139,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         )
         return
     out = display.console()
-    for name, value in _facts(plain, note, children, allowed):
+    for name, value in _facts(details, note, children):
         out.print(f"{name:<12} {value}")
     for hold in holds:
         out.print(f"{'under':<12} {display.safe(str(hold))}")
@@ -165,8 +169,10 @@ def tree(
     from spinney.commands.job_queries import ShowTree
 
     with open_commands(store) as performer:
-        jobs = [plain_job(details) for details in performer.do(ShowTree(job=job, limit=limit + 1)).items]
+        listed = performer.do(ShowTree(job=job, limit=limit + 1)).items
+        jobs = [plain_job(details) for details in listed]
         tell = obstacle_messages(performer, jobs)
+    superseded = {details.id for details in listed if details.superseded_by is not None}
     shown = jobs[:limit]
     if json:
         display.print_json_lines(shown)
@@ -180,7 +186,7 @@ def tree(
                 "  " * (j.lineage.count(".") - top) + str(j.id),
                 j.type,
                 j.stage,
-                display.state_text(j),
+                f"{display.state_text(j)}{' (superseded)' if j.id in superseded else ''}",
                 tell(j),
             )
             for j in shown
@@ -199,13 +205,13 @@ def _print_counts(counts: Mapping[str, int], json: bool) -> None:
         display.print_table(("STATE", "JOBS"), sorted((str(state), n) for state, n in counts.items() if n))
 
 
-def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[str]) -> list[tuple[str, str]]:
+def _facts(job: "JobDetails", note: str, children: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return the facts of a job as name and text, in the order in which they are shown; what it does not
     have is left out.
 
-    ``note``: why the job is in its state. ``children``: its direct subjobs by state. ``allowed``: the
-    verbs for the caller.
+    ``note``: why the job is in its state. ``children``: its direct subjobs by state.
     """
+    above = job.superseded_by
     places = (
         ("queue", job.queue),
         ("priority", job.priority),
@@ -218,6 +224,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
     facts: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
         ("state", display.state_text(job)),
+        ("superseded", None if above is None else f"job {above} runs again without it"),
         ("message", note),
         ("stage", job.stage),
         *places,
@@ -230,7 +237,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
         ("node", job.node),
         ("code", job.code),
         ("trace", job.trace),
-        ("allowed", ", ".join(allowed)),
+        ("allowed", ", ".join(job.allowed)),
     ]
     return [(name, display.cell(value)) for name, value in facts if value not in (None, "")]
 

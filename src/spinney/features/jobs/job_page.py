@@ -23,7 +23,6 @@ from spinney.features.jobs.job_history import ENTRIES
 from spinney.features.jobs.job_history import entries as job_history_of
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
-from spinney.model.lineage import ancestors
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.bulk_runs import Plan
 from spinney.model.rights.allowed_verbs import may
@@ -104,8 +103,6 @@ class JobView:
     """The queues to which the caller may move the job."""
     has_needs: bool
     """Whether it needs jobs, or jobs need it."""
-    superseded: bool
-    """Whether it no longer counts, because a stage above it has run again."""
 
 
 @router.get("/jobs/{job}")
@@ -281,9 +278,6 @@ def read(control: Control, job_id: int) -> JobView:
         retries_children=Verb.RETRY in allowed and bool(control.store.bulk.failed_children(job_id, limit=1)),
         queues=[queue.queue for queue in look.queues()] if Verb.MOVE in allowed else (),
         has_needs=control.store.relatives.has_needs(job_id),
-        superseded=bool(
-            look.jobs(Filter(ids=(*ancestors(shown_job.lineage), job_id), superseded=True), limit=1)
-        ),
     )
 
 

@@ -195,6 +195,7 @@ _SHAPES: Mapping[str, dict[str, Any]] = {
         "message": None,
         "progress": 0.25,
         "started_us": NOW_US,
+        "superseded_by": None,
     },
     "Attempt": {"message": None},
     "Me": {"name": "alice"},

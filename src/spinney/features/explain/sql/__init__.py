@@ -14,10 +14,17 @@ it.
 Specified by ``tests/contract/test_explainer.py`` (which compares each cause with a claim).
 """
 
+from dataclasses import replace
+
 from spinney.features.explain.explanation import Cause
 from spinney.features.explain.sql.claimable import Claimable
 from spinney.features.explain.sql.unclaimable import Unclaimable
+from spinney.model.jobs import Filter
+from spinney.model.lineage import ancestors, superseded_by
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.session import SqlPart
 
 
@@ -30,4 +37,13 @@ class SqlExplainer(SqlPart):
         with self._session.look() as tx:
             row = job_rows.find_visible(tx, job_id)
             case = tx, self._session.registry, row, now_us
-            return Unclaimable(*case).cause() or Claimable(*case).cause()
+            cause = Unclaimable(*case).cause() or Claimable(*case).cause()
+            above = _superseded_by(tx, row)
+        return cause if above is None else replace(cause, facts={**cause.facts, "superseded_by": above})
+
+
+def _superseded_by(tx: Tx, row: Row) -> int | None:
+    """Return the job that runs again without this one or one above it, if there is one."""
+    line = (*ancestors(row.lineage), row.id)
+    superseded = Filter(ids=line, superseded=True)
+    return superseded_by(row.lineage, filter_queries.ids(tx.all, superseded, limit=len(line)))
