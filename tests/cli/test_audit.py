@@ -105,6 +105,22 @@ def test_what_was_asked_is_told_in_words(shell: Shell) -> None:
     )
 
 
+def test_a_call_of_several_steps_names_the_jobs_of_all(shell: Shell) -> None:
+    for n in range(7):
+        shell.ok("submit", "double", "-p", f"n={n}")
+
+    shell.ok("cancel", "3", "4", "--by", "ann")
+    shell.ok("hold", "1", "2", "5", "6", "7", "--reason", "wait", "--each")
+    shell.ok("retry", "3", "4", "--queue", "default")
+
+    whats = [line.split()[5:] for line in shell.ok("audit", "--limit", "3").splitlines()[1:-1]]
+    assert [" ".join(what) for what in whats] == [
+        "2 jobs 3 4",
+        "5 jobs 1 2 5 6 7 wait",
+        "2 queue default, jobs 3 4",
+    ]
+
+
 def test_a_reason_cannot_turn_the_terminal_round(busy: Shell) -> None:
     assert "wrong\\u202e batch" in busy.ok("audit").splitlines()[1]
 

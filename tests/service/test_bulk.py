@@ -240,7 +240,7 @@ def test_cut_off_after_any_step_and_asked_for_again_it_does_the_rest(site: Site,
 
 
 def test_one_call_is_one_call_in_the_audit(site: Site, bulk: Bulk) -> None:
-    failed(site, STEP + 1)
+    jobs = failed(site, STEP + 1)
 
     run(bulk, Verb.RETRY, which=ALL_FAILED, reason="the disk is back")
 
@@ -249,6 +249,8 @@ def test_one_call_is_one_call_in_the_audit(site: Site, bulk: Bulk) -> None:
     assert sum(entry.count for entry in entries) == STEP + 1
     assert len({entry.call for entry in entries}) == 1
     assert {(entry.by, entry.reason) for entry in entries} == {("ann", "the disk is back")}
+    (call,) = site.store.audit.calls(verb="retry")
+    assert sorted(json.loads(call.what)["jobs"]) == jobs
 
 
 def test_more_than_a_page_is_done_whole(site: Site, bulk: Bulk) -> None:

@@ -124,7 +124,7 @@ def _list(options: ListOptions) -> None:
                 "BY": lambda line: line.by,
                 "VERB": lambda line: line.verb,
                 "COUNT": lambda line: f"{line.count:,}",
-                "WHAT": lambda line: _details(line.what),
+                "WHAT": _details,
                 "REASON": lambda line: line.reason,
             },
             json=False,
@@ -194,13 +194,14 @@ def _numbers(line: AuditCall | ChainedEntry) -> str:
     return str(line.first) if line.steps == 1 else f"{line.first}–{line.last}"
 
 
-def _details(text: str) -> str:
-    """Return the details of an entry as text: ``job 17, with all subjobs``. Lists are cut; the reason has a column of
+def _details(line: AuditCall | ChainedEntry) -> str:
+    """Return the details of a line as text: ``job 17, with all subjobs``. Lists are cut; the reason has a column of
     its own."""
-    what = details(text)
+    what = details(line.what)
     if not isinstance(what, dict):
-        return text
-    return in_words({name: value for name, value in what.items() if name != "reason"}, display.format_time)
+        return line.what
+    without_reason = {name: value for name, value in what.items() if name != "reason"}
+    return in_words(without_reason, display.format_time, line.count)
 
 
 def _parsed(line: AuditCall | ChainedEntry) -> Mapping[str, Any]:

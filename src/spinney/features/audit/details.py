@@ -1,6 +1,6 @@
 """The details of a call, which the audit stores as JSON, in words: what the verb was applied to, and its arguments."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from spinney.model.values.durations import shown
@@ -58,11 +58,11 @@ _WHOLE: Mapping[tuple[str, Any], str] = {
 """The words for names with a certain value. Other null values and flags that are not set are left out."""
 
 
-def in_words(what: Mapping[str, Any], moment: Callable[[int], str]) -> str:
+def in_words(what: Mapping[str, Any], moment: Callable[[int], str], count: int = 0) -> str:
     """Return details as text: ``queue slow, limit 6``. Lists are cut, and empty values and flags that are not set are
     left out. ``moment`` writes a time in microseconds since 1970; names that end in ``_us`` are such times, those that
-    end in ``_s`` durations in seconds."""
-    return ", ".join(_parts(_with_one_subject(what), moment))
+    end in ``_s`` durations in seconds. ``count``: how many jobs there are in all, which may be more than are named."""
+    return ", ".join(_parts(_with_one_subject(what), moment, count))
 
 
 def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -79,18 +79,18 @@ def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**first, **rest, **last}
 
 
-def _parts(what: Mapping[str, Any], moment: Callable[[int], str]) -> list[str]:
+def _parts(what: Mapping[str, Any], moment: Callable[[int], str], count: int = 0) -> list[str]:
     """Return each detail with its name."""
     parts: list[str] = []
     for name, value in what.items():
         if isinstance(value, dict) and name == "rights":
             parts += _parts(value, moment)
-        elif text := _detail(name, value, moment):
+        elif text := _detail(name, value, moment, count):
             parts.append(text)
     return parts
 
 
-def _detail(name: str, value: Any, moment: Callable[[int], str]) -> str:
+def _detail(name: str, value: Any, moment: Callable[[int], str], count: int) -> str:
     """Return one of the details with its name; empty for an empty value and a flag that is not set."""
     if isinstance(value, Hashable) and (name, value) in _WHOLE:
         return _WHOLE[name, value]
@@ -105,8 +105,9 @@ def _detail(name: str, value: Any, moment: Callable[[int], str]) -> str:
         words = " to ".join(map(str, value))
     elif name in ("params", "which"):
         words = f"({words})"
-    if name == "jobs" and isinstance(value, list) and len(value) == 1:
-        name = "job"
+    if name == "jobs" and isinstance(value, list):
+        words = _listed(value, moment, max(count, len(value)))
+        name = "job" if words == str(value[0]) else "jobs"
     label = _LABELS.get(name, name.replace("_", " "))
     return label if value is True else f"{label} {words}"
 
@@ -118,6 +119,12 @@ def _value(value: Any, moment: Callable[[int], str]) -> str:
     if isinstance(value, dict):
         return ", ".join(_parts(value, moment))
     if isinstance(value, list):
-        more = f" and {len(value) - LISTED:,} more" if len(value) > LISTED else ""
-        return " ".join(_value(item, moment) for item in value[:LISTED]) + more
+        return _listed(value, moment, len(value))
     return str(value)
+
+
+def _listed(items: Sequence[Any], moment: Callable[[int], str], count: int) -> str:
+    """Return the first of ``count`` items as text, and how many more there are."""
+    shown_items = items[:LISTED]
+    more = f" and {count - len(shown_items):,} more" if count > len(shown_items) else ""
+    return " ".join(_value(item, moment) for item in shown_items) + more

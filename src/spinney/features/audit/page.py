@@ -44,7 +44,7 @@ class AuditRow:
     jobs: Sequence[int]
     """The ids of the first jobs that it names, at most ``LISTED``."""
     more: int = 0
-    """How many jobs it names beyond those; 0 or less: none."""
+    """How many jobs it was applied to beyond those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,10 @@ def _line(call: AuditCall) -> AuditRow:
     # The reason has a column of its own, and jobs are links.
     plain = {name: value for name, value in what.items() if name not in ("reason", "job", "jobs")}
     jobs = _jobs(what)
-    return AuditRow(call=call, words=in_words(plain, moment), jobs=jobs[:LISTED], more=len(jobs) - LISTED)
+    in_all = max(len(jobs), call.count) if "jobs" in what else len(jobs)
+    return AuditRow(
+        call=call, words=in_words(plain, moment), jobs=jobs[:LISTED], more=in_all - len(jobs[:LISTED])
+    )
 
 
 def _jobs(what: Mapping[str, Any]) -> Sequence[int]:

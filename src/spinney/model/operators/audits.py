@@ -48,7 +48,7 @@ class AuditCall:
     by: str
     verb: str
     what: str
-    """The details of the first step, as JSON text."""
+    """The details of the first step, as JSON text, with the jobs of the first steps."""
     count: int
     """The number of affected jobs over all steps."""
     steps: int

@@ -7,13 +7,13 @@ kept a head."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
 
 from spinney.model.errors import AuditBroken, UsageError
-from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, digest, head
+from spinney.model.operators.audits import BEGINNING, AuditCall, AuditEntry, details, digest, head
 from spinney.model.rights.actor import Actor
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.records import RowMap, insert
@@ -24,6 +24,10 @@ _BEYOND = 2**62
 """Greater than every number of an entry."""
 _LAST = "select seq, link from audit where seq = (select max(seq) from audit)"
 _PAGE = 5_000
+_STEPS = 20
+"""The jobs of how many steps of a call are put together."""
+_JOBS = 100
+"""How many of them a call names at most."""
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _BACKUP = "compare the store with a backup before going on"
 
@@ -40,7 +44,7 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any
         at_us=now_us,
         by=actor.by,
         verb=verb,
-        what=orjson.dumps(details, option=orjson.OPT_SORT_KEYS).decode(),
+        what=_text(details),
         count=count,
         reason=actor.reason,
         call=actor.call,
@@ -84,7 +88,7 @@ class SqlAudit(SqlPart):
         by: str | None = None,
     ) -> Sequence[AuditCall]:
         """Return entries as ``entries`` does, but with the steps of each call combined, by the number of its first
-        entry."""
+        entry: its details name the jobs of the first steps, at most ``_JOBS``."""
         # The first entry of each call and verb; a call may have entries of several verbs.
         first = (
             "and not exists (select 1 from audit b where b.call = audit.call and b.seq < audit.seq "
@@ -97,8 +101,8 @@ class SqlAudit(SqlPart):
                 "where call in (select j.value from json_each(?) /* text */ j) group by call, verb",
                 (list_text({e.call for e in firsts}),),
             )
-        totals = {(call, verb_): rest for call, verb_, *rest in steps}
-        return [_call(entry, *totals[entry.call, entry.verb]) for entry in firsts]
+            totals = {(call, verb_): rest for call, verb_, *rest in steps}
+            return [_call(_with_jobs(tx, entry), *totals[entry.call, entry.verb]) for entry in firsts]
 
     def head(self) -> str:
         """Return ``seq:link`` of the last entry, ``0:000…`` when there is none."""
@@ -175,6 +179,24 @@ def _entries(
         (after, verb, by, limit),
     )
     return [(_ENTRIES.read(row), row[-1]) for row in rows]
+
+
+def _with_jobs(tx: Tx, first: AuditEntry) -> AuditEntry:
+    """Return the first entry of a call with the jobs of further steps in its details, if it names jobs."""
+    what = details(first.what)
+    if not isinstance(what, dict) or not isinstance(what.get("jobs"), list):
+        return first
+    texts = tx.column(
+        "select what from audit where call = ? and verb = ? order by seq limit ?",
+        (first.call, first.verb, _STEPS),
+    )
+    steps = [step for step in map(details, texts) if isinstance(step, dict)]
+    jobs = [job for step in steps if isinstance(step.get("jobs"), list) for job in step["jobs"]]
+    return replace(first, what=_text(what | {"jobs": jobs[:_JOBS]}))
+
+
+def _text(details: Mapping[str, Any]) -> str:
+    return orjson.dumps(details, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _call(first: AuditEntry, last: int, until_us: int, count: int, steps: int) -> AuditCall:
