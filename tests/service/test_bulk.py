@@ -301,6 +301,10 @@ def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
 
     assert site.count() == {"cancelled": 451}
     assert (plan.jobs, report.touched, report.skipped, report.refused) == (451, 451, 0, {})
+    (call,) = site.store.audit.calls(verb="cancel")
+    assert (json.loads(call.what)["below"], call.count) == ([parent], 451), (
+        "its first step says of which tree"
+    )
     assert [parent in step.touched for step in steps] == [False] * 4 + [True]
 
 

@@ -482,6 +482,10 @@ def test_given_details_of_a_call_when_put_into_words_then_people_can_read_them(
 def test_given_details_that_name_some_of_the_jobs_then_the_others_are_counted() -> None:
     assert in_words({"jobs": [1, 2, 3, 4, 5, 6]}, moment, 1_200) == "jobs 1 2 3 4 5 and 1,195 more"
     assert in_words({"jobs": [1, 2]}, moment, 2) == "jobs 1 2"
+    assert (
+        in_words({"jobs": [8, 9], "below": [7], "tree": True}, moment, 2)
+        == "jobs 8 9, below job 7, with all subjobs"
+    )
     assert in_words({"jobs": [1]}, moment, 2) == "jobs 1 and 1 more"
 
 

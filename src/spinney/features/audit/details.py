@@ -26,6 +26,7 @@ _LABELS = {
     "address": "from",
     "barred": "not on nodes",
     "barred_add": "not on nodes",
+    "below": "below job",
     "created_after": "submitted since",
     "created_before": "submitted before",
     "declared": "as declared by the application",

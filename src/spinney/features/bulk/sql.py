@@ -95,6 +95,8 @@ class SqlBulk:
             step = working.run(job_ids)
             if step.touched or working.moved:
                 details = _given_fields(order, "verb", "reason") | {"jobs": step.touched}
+                if working.unfinished:
+                    details["below"] = working.unfinished
                 if job_filter is not None:
                     details["which"] = _given_fields(job_filter, "ids")
                 note(tx, now_us, actor, order.verb, details, len(step.touched))

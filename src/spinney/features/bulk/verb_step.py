@@ -60,13 +60,14 @@ class VerbStep:
         """Whether it is rolled back in the end, so that nothing may be left to a later step."""
         self.moved = False
         """Something was changed on a job that ``touched`` does not hold."""
+        self.unfinished: list[int] = []
+        """Tops of trees of which jobs are left to the next step."""
         self._room = BELOW
         self._touched: dict[int, None] = {}
         self._reopened: dict[int, None] = {}
         self._refused: dict[int, SpinneyError] = {}
         self._passed_over: list[int] = []
         self._instead: list[int] = []
-        self._unfinished: list[int] = []
         self._reached: dict[int, TreePosition] = {}
 
     def run(self, job_ids: Sequence[int]) -> BulkStep:
@@ -97,7 +98,7 @@ class VerbStep:
             errors=self._refused,
             skipped=self._passed_over,
             instead=self._instead,
-            unfinished=[*self._unfinished, *job_ids[done:]],
+            unfinished=[*self.unfinished, *job_ids[done:]],
             positions=self._reached,
         )
 
@@ -113,7 +114,7 @@ class VerbStep:
             self.registry.refresh(self.tx)
             self._refused[job_id] = refusal
             return
-        if not operation.ids and job_id not in self._instead and job_id not in self._unfinished:
+        if not operation.ids and job_id not in self._instead and job_id not in self.unfinished:
             self._passed_over.append(job_id)  # the job is already as the verb would make it
         self._touched.update(dict.fromkeys(operation.ids))
         self._reopened.update(dict.fromkeys(operation.reopened))
@@ -217,7 +218,7 @@ class VerbStep:
                 operation.ids[:] = dict.fromkeys([*operation.ids, *self._cancelled(top, position, reached)])
             if reached is not None:
                 self._reached[job_id] = TreePosition(reached, position.since_us)
-                self._unfinished.append(job_id)
+                self.unfinished.append(job_id)
                 self._room = 0
                 return
             operation.cancel_top(top.id)
@@ -266,7 +267,7 @@ class VerbStep:
         elif operation.delete_step(top, max(1, self._room)):
             self._room -= len(operation.ids)
         else:
-            self._unfinished.append(job_id)
+            self.unfinished.append(job_id)
             self._room = 0
 
     def _delete_whole(self, operation: Operation, top: Row) -> None:
