@@ -863,6 +863,26 @@ def test_by_a_filter_every_tree_has_its_own_first_failure(site: Site, bulk: Bulk
     assert [attempts(site, j) for j in (*one, *two)] == [2, 2, 2, 1, 1, 2]
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_came_after_and_matches_itself_is_counted_once(site: Site, bulk: Bulk, *, exact: bool) -> None:
+    root, born = serial_tree(site, n=4, failing=1)
+    order = Order(verb=Verb.RERUN, and_after=True)
+    of_type = Filter(type="one")
+
+    matching = [
+        bulk.plan(order, job_filter, ids, exact=exact).matching
+        for job_filter, ids in (
+            (of_type, ()),
+            (Filter(root_id=root), ()),
+            (None, born[1:3]),
+            (of_type, born[2:3]),
+        )
+    ]
+
+    # By filter the three that completed; by name one that failed and one of the two that completed after it.
+    assert matching == [3, 3, 3, 2]
+
+
 def test_a_rerun_with_what_came_after(site: Site, bulk: Bulk) -> None:
     _, born = serial_tree(site, n=4, failing=1)
 

@@ -96,7 +96,7 @@ class Bulk(Service):
         plan = Plan(
             order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=matching
         )
-        matching += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
+        matching += sum(self._completed_beside(fits, completed) for completed in self._after(plan))
         jobs = matching
         if exact:
             touched, plan = self._tried(plan)
@@ -170,6 +170,20 @@ class Bulk(Service):
                 and (completed := finished_after(self.store, root_id)) is not None
             ):
                 yield completed
+
+    def _completed_beside(self, fits: Filter, completed: Filter) -> int:
+        """Return how many jobs match ``completed``, a filter of ``_after``, but not ``fits``."""
+        jobs = self.store.bulk.count(completed, most=COUNTED)
+        if fits.states is not None and State.COMPLETED not in fits.states:
+            return jobs
+        both = replace(
+            fits,
+            root_id=completed.root_id,
+            states=completed.states,
+            superseded=completed.superseded,
+            settled_after_us=max(completed.settled_after_us or 0, fits.settled_after_us or 0),
+        )
+        return jobs - self.store.bulk.count(both, most=COUNTED)
 
     def _order_scope(self, order: Order) -> OrderScope:
         return OrderScope(service=self, order=order)
