@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -306,6 +306,54 @@ def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
         "its first step says of which tree"
     )
     assert [parent in step.touched for step in steps] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize(
+    ("of", "opened"),
+    [("batch", {"pending": 1, "cancelled": 450}), ("parent", {"waiting": 1, "pending": 450})],
+)
+def test_a_tree_that_is_opened_again_while_it_is_cancelled_is_not_cancelled_further(
+    site: Site, bulk: Bulk, of: str, opened: Mapping[str, int]
+) -> None:
+    parent, born = site.family(of, n=450)
+    order = Order(verb=Verb.CANCEL, tree=True, reason="wrong list")
+    reopened: list[Report] = []
+
+    def tell(_: Report, __: BulkStep) -> None:
+        if not reopened:
+            # Until the cancel request is gone, nothing in the tree can be opened.
+            refused = run(service(site), Verb.RETRY, born[0])
+            assert "still being cancelled by ann: wrong list" in refused.refused[born[0]]
+            site.sweep()  # by a node, which comes to the end of the tree
+            assert site.count() == {"cancelled": 451}
+            reopened.append(run(service(site), Verb.RETRY, parent))
+
+    report = bulk.run(bulk.plan(order, ids=[parent]), on_step=tell)
+
+    assert (report.touched, [*report.refused]) == (100, [parent])
+    assert "was opened again while its tree was being cancelled" in report.refused[parent]
+    assert site.count() == opened
+
+
+def test_a_job_that_is_opened_again_below_a_failed_one_whose_tree_is_cancelled_is_not_cancelled_again(
+    site: Site, bulk: Bulk
+) -> None:
+    parent, born = site.family("batch", n=250)
+    site.drain(failing={parent})
+    for job in born[-50:]:
+        site.rerun(job)
+    reopened: list[Report] = []
+
+    def tell(_: Report, __: BulkStep) -> None:
+        if not reopened:
+            site.sweep()
+            reopened.append(run(service(site), Verb.RETRY, born[-1]))
+
+    report = bulk.run(bulk.plan(Order(verb=Verb.CANCEL, tree=True), ids=[parent]), on_step=tell)
+
+    assert reopened[0].touched == 1
+    assert site.state(born[-1]) is State.PENDING
+    assert (report.touched, report.refused) == (50, {}), "the top, which failed by itself, and all but one"
 
 
 @pytest.mark.parametrize("by_filter", [False, True])

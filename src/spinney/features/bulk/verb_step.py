@@ -203,16 +203,24 @@ class VerbStep:
 
     def _cancel(self, operation: Operation, job_id: int) -> None:
         """Cancel a job, with ``tree`` also jobs below it, as many as the step has room for; the rest is left to the
-        next step, or to maintenance if there is none. The job itself is cancelled and reported last."""
+        next step, or to maintenance if there is none. The job itself is cancelled and reported last. Raises Refused
+        when maintenance has come to the end of the tree since the step before, and somebody has opened the job again
+        after that."""
         position = self.positions.get(job_id)
-        if position is None:
+        if position is None or self.trial:  # a trial may have undone the request of the step before
             patient = self.job_filter is not None
             top = operation.cancel(job_id, tree=self.order.tree, reason=self.order.reason, patient=patient)
-            position = TreePosition("", self.now_us)
+            position = position or TreePosition("", self.now_us)
         else:
             top = job_rows.find_visible(self.tx, job_id)
         left = True
         if self.order.tree:
+            requested = self.tx.exists("select 1 from cancel_requests where job_id = ?", (job_id,))
+            if not requested and top.state not in SETTLED:
+                raise Refused(
+                    f"job {job_id} was opened again while its tree was being cancelled; what was opened goes on, "
+                    f"unless it is cancelled once more"
+                )
             reached = operation.cancel_below(top, position.lineage, self._room)
             if position.lineage:
                 operation.ids[:] = dict.fromkeys([*operation.ids, *self._cancelled(top, position, reached)])

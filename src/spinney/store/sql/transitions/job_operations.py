@@ -101,9 +101,10 @@ class Operation:
             self.tx.run("delete from cancel_requests where job_id = ?", (job_id,))
 
     def _cancel_one(self, row: Row) -> None:
-        """Cancel one open job whose cancel request exists. A leased one ends by its node, and one with open
+        """Cancel one open job, if it or its tree has a cancel request. A leased one ends by its node, and one with open
         children when these have settled: its request stays until then."""
-        if row.state in SETTLED:
+        reason = placement.cancel_reason(self.tx, row)
+        if row.state in SETTLED or reason is None:
             return
         self.ids.append(row.id)
         if job_rows.leased_fence(self.tx, row.id) is not None:
@@ -111,7 +112,7 @@ class Operation:
         if placement.open_children(self.tx, row.id):
             self.cascade.only_for_children(row)
             return
-        self.cascade.settle(row, State.CANCELLED, reason=placement.cancel_reason(self.tx, row) or "cancelled")
+        self.cascade.settle(row, State.CANCELLED, reason=reason)
 
     # --- retry, rerun ---------------------------------------------------------------------
 
