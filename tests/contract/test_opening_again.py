@@ -35,6 +35,26 @@ def test_a_failed_job_goes_on_from_the_stage_after_the_last_that_passed(site: Si
     assert site.state(job) is State.COMPLETED
 
 
+def test_a_parent_that_waits_again_counts_its_time_from_then(site: Site) -> None:
+    top, (branch,) = site.family(n=1, child="parent")
+    lease = site.run(branch)
+    first, last = site.spawn(lease, n=2)
+    site.pass_(lease)
+    dependant = site.submit_one(needs=(top,))
+    site.drain(failing=[first, last])
+    site.clock.forward(3_600)
+
+    site.retry(first)
+    opened_us = site.now
+    site.clock.forward(60)
+    site.retry(last)
+
+    started = [site.job(job).started_us for job in (top, branch, first, dependant)]
+    assert started == [opened_us, opened_us, None, None]
+    site.drain()
+    assert [site.job(job).started_us for job in (top, branch)] == [opened_us, opened_us]
+
+
 def test_a_job_that_is_retried_counts_its_time_from_its_next_attempt(site: Site) -> None:
     job = site.submit_one("one")
     site.drain(failing=[job])

@@ -21,6 +21,7 @@ from spinney.features.explain.service import Explainer
 from spinney.features.external.service import External
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
+from spinney.features.submission.batches import Batches
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Filter
@@ -131,6 +132,20 @@ def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> N
     assert [job.id for job in look.children(top, limit=2)] == mine[:2]
     assert [job.id for job in look.children(top, after=mine[1])] == mine[2:]
     assert [job.id for job in full(site).queries.children(top)] == [*others, *mine]
+
+
+def test_a_batch_that_was_opened_again_tells_its_throughput_since_then(site: Site) -> None:
+    top, children = site.family("batch", n=4)
+    site.drain(failing=children[:1])
+    site.clock.forward(3_600)
+
+    site.retry(children[0])
+    site.clock.forward(100)
+    site.drain()
+
+    batch = full(site).part(Batches).find(top)
+    assert (batch.job.started_us, batch.job.settled_us) == (site.now - 100_000_000, site.now)
+    assert (batch.settled, batch.per_s) == (4, 0.01)
 
 
 # --- explaining -------------------------------------------------------------------------------

@@ -215,7 +215,8 @@ class Job:
     """The decoded JSON object; ``Unreadable`` where the row is damaged."""
     created_us: int
     started_us: int | None
-    """When its first attempt began, since it was last retried or rerun; None: none has."""
+    """When its first attempt began, since it was last retried or rerun; None: none has. For a job that waits again
+    because one below it was opened: when that was."""
     settled_us: int | None
     """When it ended, in whatever state; a job that was deleted while it was held ended then."""
     wake_us: int | None

@@ -114,7 +114,8 @@ class Batches(Service):
         settled = sum(n for state, n in counts.items() if state in SETTLED)
         now_us = job.settled_us or self.clock()
         began_us = job.started_us or job.created_us
-        per_s = settled / ((now_us - began_us) / 1e6) if settled and now_us > began_us else None
+        since = self._settled_since_opened(job, settled)
+        per_s = since / ((now_us - began_us) / 1e6) if since and now_us > began_us else None
         open_ = total - settled
         foreseen = open_ > counts.get(State.SCHEDULED, 0) and State.HELD not in counts
         return Batch(
@@ -127,3 +128,13 @@ class Batches(Service):
             per_s=per_s,
             eta_us=now_us + round(open_ / per_s * 1e6) if per_s is not None and foreseen else None,
         )
+
+    def _settled_since_opened(self, job: Job, settled: int) -> int:
+        """Return how many of the jobs below a job, of which ``settled`` are settled, have done so since it began, or
+        was opened again."""
+        first_us = next((a.started_us for a in self._look.attempts(job.id) if a.started_us), None)
+        if first_us is None or job.started_us is None or first_us >= job.started_us:
+            return settled
+        below = Filter(root_id=job.id, below=job.lineage, settled_after_us=job.started_us)
+        counts = self._look.counts(below)
+        return sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)

@@ -171,7 +171,9 @@ class Regrowth:
         self._needs.append(_Need(row.id, 0, True))
 
     def _wait_again(self, row: Row, waits_for: str, reason: str, spawn_stage: str | None = None) -> None:
-        """Let a settled job wait again: for a subjob of this stage, or (None) for a job that it needs."""
+        """Let a settled job wait again: for a subjob of this stage, or (None) for a job that it needs. The time for
+        which it lay settled is not part of how long it takes: a job that waits for subjobs counts as started now, any
+        other when its next attempt begins."""
         job_rows.move_final(self.tx, row.id)
         spec = self.registry.types.get(row.type)
         if spec is not None:
@@ -179,7 +181,11 @@ class Regrowth:
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
         retake_key(self.tx, row)
         self.cascade.wait(row, waits_for, reason)
-        self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
+        started_us = self.cascade.now_us if waits_for == "children" else None
+        self.tx.run(
+            "update jobs set settled_us = null, started_us = ?, attempts = 0 where id = ?",
+            (started_us, row.id),
+        )
         self.reopened.append(row.id)
 
     def _report_again(self, row: Row, spawn_stage: str | None) -> None:
