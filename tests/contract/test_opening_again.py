@@ -476,6 +476,24 @@ def test_a_superseded_failure_no_longer_fails_its_parent(site: Site) -> None:
     assert site.state(parent) is State.COMPLETED
 
 
+def test_a_rerun_from_the_start_supersedes_stages_that_the_type_has_no_more(site: Site) -> None:
+    site.knows(kind("batch", "expand", "merge", children="settled"))
+    parent, born = site.family("batch", n=2)
+    site.drain(failing={born[0]})
+    site.knows(kind("batch", "spread", "merge", children="settled"))
+
+    site.rerun(parent)
+    lease = site.run(parent)
+    again = site.spawn(lease)
+    site.pass_(lease)
+
+    assert site.children(parent) == again
+    assert site.drain() == [(again[0], "work"), (parent, "merge")]
+    assert site.state(parent) is State.COMPLETED
+    superseded = {attempt.stage for attempt in site.store.attempts(parent) if attempt.superseded}
+    assert superseded == {"expand", "merge"}
+
+
 def test_a_child_whose_key_is_spawned_again_is_not_superseded(site: Site) -> None:
     parent = site.submit_one("parent")
     lease = site.run(parent)

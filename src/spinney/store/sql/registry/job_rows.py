@@ -149,6 +149,12 @@ def passed(spec: TypeSpec, attempts: Iterable[tuple[str, str, int | None]]) -> s
     return stages
 
 
+def former_stages(tx: Tx, job_id: int, spec: TypeSpec) -> list[str]:
+    """Return the stages that the job has run and its type has no more."""
+    ran = tx.column("select distinct stage from attempts where job_id = ? order by stage", (job_id,))
+    return [stage for stage in ran if spec.stage(stage) is None]
+
+
 def next_stage(tx: Tx, job_id: int, spec: TypeSpec) -> str | None:
     """Return the stage that a job of this type runs next; None: all have passed."""
     return progress.next_stage(spec, passed_stages(tx, job_id, spec))

@@ -135,11 +135,15 @@ class Operation:
 
     def rerun(self, job_id: int, stage: str | None) -> None:
         """Open a settled job again from ``stage`` (None: from its first), although stages behind it have passed; they
-        are superseded. Raises NoSuchJob, UnlawfulTransition, Refused."""
+        are superseded. From the first, so are stages that the type has no more. Raises NoSuchJob, UnlawfulTransition,
+        Refused."""
         row = self._settled(job_id, SETTLED - {State.DELETED})
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name
-        job_rows.supersede(self.tx, row.id, stages_from(spec, first))
+        again = stages_from(spec, first)
+        if len(again) == len(spec.stages):
+            again += job_rows.former_stages(self.tx, row.id, spec)
+        job_rows.supersede(self.tx, row.id, again)
         self._open(row)
 
     def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
