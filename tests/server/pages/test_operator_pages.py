@@ -471,6 +471,7 @@ def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong
         ({"keep_s": "as declared", "type": "scan"}, "kept as declared, type scan"),
         ({"keep_s": 2_592_000.0, "type": "scan"}, "kept 30 days, type scan"),
         ({"node": "oak", "slots": None}, "node oak, slots as each node is started with"),
+        ({"user": None}, ""),  # the link for the first admin, who has no name yet
     ],
 )
 def test_given_details_of_a_call_when_put_into_words_then_people_can_read_them(

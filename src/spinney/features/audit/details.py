@@ -74,7 +74,7 @@ def _with_one_subject(what: Mapping[str, Any]) -> Mapping[str, Any]:
         on = f"{rest.pop('scope')} {rest.pop('name', None) or ''}".strip()
         rest["hold"] = f"{rest.get('hold', '')} on {'all jobs' if on == 'all' else on}".strip()
     first = {name: rest.pop(name) for name in _SUBJECTS if name in rest}
-    if rest.get("name") in first.values():
+    if "name" in rest and rest["name"] in first.values():
         del rest["name"]
     last = {"which": rest.pop("which")} if "which" in rest else {}
     return {**first, **rest, **last}
