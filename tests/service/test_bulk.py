@@ -562,8 +562,26 @@ def test_a_preview_counts_what_a_retry_opens_when_the_job_above_is_open(site: Si
             ("one", "work"): 2,
             ("batch", "report"): 2,
         }
-        assert plan.jobs == 4
-    assert bulk.run(plan).touched == 4
+        assert plan.jobs == 2
+    report = bulk.run(plan)
+    assert (report.touched, report.reopened) == (2, 2)
+
+
+@pytest.mark.parametrize("by_filter", [True, False])
+def test_given_a_cancelled_batch_when_all_of_it_is_retried_then_it_waits_for_its_subjobs(
+    site: Site, bulk: Bulk, *, by_filter: bool
+) -> None:
+    top, (middle,) = site.family("batch", n=1, child="batch")
+    lease = site.run(middle)
+    born = site.spawn(lease, n=2)
+    site.pass_(lease)
+    site.cancel(top, tree=True)
+    picked = {"job_filter": Filter(states=(State.CANCELLED,))} if by_filter else {"ids": [*born, middle, top]}
+
+    bulk.run(bulk.plan(Order(verb=Verb.RETRY), **picked), on_step=lambda report, step: site.drain() and None)
+
+    assert site.states([top, middle, *born]) == [State.COMPLETED] * 4
+    assert [site.stages_run(job) for job in (top, middle)] == [["expand", "report"]] * 2
 
 
 def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -> None:

@@ -50,10 +50,13 @@ class VerbStep:
         positions: Mapping[int, TreePosition],
         now_us: int,
         clock: Callable[[], float],
+        filter_of_run: Filter | None = None,
     ) -> None:
-        """Prepare a step in a transaction of the session."""
+        """Prepare a step in a transaction of the session. ``filter_of_run``: the caller's own filter, where
+        ``job_filter`` may be that of jobs that are retried in place of others."""
         self.tx, self.registry, self.order, self.actor = tx, session.registry, order, actor
         self.job_filter, self.named, self.now_us, self.clock = job_filter, named, now_us, clock
+        self.filter_of_run = filter_of_run
         self.positions = positions
         """Where to go on in the trees that earlier steps did not finish."""
         self.trial = session.trying
@@ -160,8 +163,34 @@ class VerbStep:
             self.moved = True
             self._instead.append(job_id)
         else:
+            self._let_cancelled_above_wait(operation, job_id)
             operation.retry(job_id, self.order.stage)
             self._require_open(operation, job_id)
+
+    def _let_cancelled_above_wait(self, operation: Operation, job_id: int) -> None:
+        """Let the cancelled jobs above this one wait for it if the caller has them retried, too, and their stage that
+        spawned it has passed: a batch that is opened before its subjobs would go on, and report that they are
+        cancelled."""
+        row = job_rows.find_visible(self.tx, job_id)
+        while row.parent_id is not None and (parent := job_rows.existing(self.tx, row.parent_id)) is not None:
+            spawned_by = self.tx.value("select spawn_stage from jobs where id = ?", (row.id,))
+            spec = self.registry.types.get(parent.type)
+            if (
+                parent.state is not State.CANCELLED
+                or spec is None
+                or spawned_by not in job_rows.passed_stages(self.tx, parent.id, spec)
+                or not self._is_retried(parent.id)
+            ):
+                return
+            operation.fail_because_of_children(parent.id)
+            row = parent
+
+    def _is_retried(self, job_id: int) -> bool:
+        """Return whether the caller has named the job, or its filter matches it."""
+        if self.filter_of_run is None:
+            return job_id in self.named
+        matches = filter_queries.ids(self.tx.all, self.filter_of_run, after=job_id - 1, until=job_id, limit=1)
+        return bool(matches)
 
     def _needs_its_children(self, job_id: int) -> bool:
         """Return whether a job that is opened again could not go on without its failed children. It is opened to find
