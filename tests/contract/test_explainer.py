@@ -22,7 +22,7 @@ from spinney.model.states import SETTLED, State
 from spinney.model.types import Backoff
 
 from .conftest import PLACES
-from .words import USUAL, Clock, Site, kind, locked, stage
+from .words import USUAL, Clock, Site, kind, locked, stage, submission
 
 TYPES = tuple(spec.name for spec in USUAL)
 ANN = Actor(by="ann", call="c", reason="because")
@@ -383,6 +383,17 @@ def test_a_lock_that_a_job_keeps_between_its_stages(site: Site) -> None:
 
     assert explanation.sentence == f"job {owner} keeps the lock 'receiver:A' until it settles"
     assert explanation.command == f"spinney explain {owner}"
+
+
+def test_a_lock_that_a_parent_keeps_is_no_obstacle_but_its_owner_below_is(site: Site) -> None:
+    site.knows(kind("keeper", stage("first", locks=locked("receiver:{serno}", "job")), "second"))
+    node = site.node("a", types=(*TYPES, "keeper"))
+    lease = site.run(site.submit_one("keeper", {"serno": "A"}), node)
+    first, second = site.spawn_all(lease, submission("locked", {"serno": "A"}, {"serno": "A"}))
+    site.pass_(lease)
+    site.claim(node, slots=2)
+
+    assert explain(site, second).sentence == f"job {first} has the lock 'receiver:A'"
 
 
 def test_a_job_that_it_needs(site: Site) -> None:

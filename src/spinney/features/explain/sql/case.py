@@ -6,9 +6,10 @@ from typing import Any
 from spinney.features.explain.explanation import Cause
 from spinney.model.fleet import SILENT_US, presumed_dead
 from spinney.model.jobs import NodeInfo
+from spinney.model.lineage import ancestors
 from spinney.model.settings.holds import Hold
 from spinney.model.states import SETTLED
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
@@ -88,17 +89,20 @@ class Case:
         also the ``amount`` that the job wants, how much of the ``capacity`` is ``used`` and by how many ``owners``, and
         whether another job is ``queued`` before it.
         """
-        owners = self.tx.all(
-            "select job_id, fence from locks where name = ? order by job_id limit 2", (name,)
+        above = ancestors(self.row.lineage)  # what they keep is no obstacle
+        first_owner: tuple[int, int | None] | None = self.tx.one(
+            "select job_id, fence from locks where name = ? "
+            "order by case when job_id in (select j.value from json_each(?) j) then 1 else 0 end, job_id limit 1",
+            (name, list_text(above)),
         )
-        if not owners:
+        if first_owner is None:
             return self._cause("lock", lock=name, free=True)
         ring = deadlocks.find(self.tx, self.registry, self.row.id)
         if ring is not None:
             return self._cause(
                 "deadlock", ring=sorted(link.job_id for link in ring), chain=deadlocks.sentence(ring)
             )
-        owner, fence = owners[0]
+        owner, fence = first_owner
         amount, capacity = self.tx.one(
             "select coalesce(wants_amount, 1), wants_capacity from inactive_jobs where job_id = ?",
             (self.row.id,),
