@@ -183,7 +183,9 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
 
     # then
     assert (answer.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
-    assert [(step.touched, step.jobs) for step in steps] == [(3, answer.ids)]
+    # On a machine that is slow a step may end before all three.
+    assert [job for step in steps for job in step.jobs] == list(answer.ids)
+    assert steps[-1].touched == 3
     assert client.do(LiftHold(hold=held.id)).id == held.id
     with pytest.raises(Refused):
         client.do(RunBulk(verb=Verb.RERUN, ids=list(answer.ids), expect=2))
