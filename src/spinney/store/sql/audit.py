@@ -102,7 +102,8 @@ class SqlAudit(SqlPart):
                 (list_text({e.call for e in firsts}),),
             )
             totals = {(call, verb_): rest for call, verb_, *rest in steps}
-            return [_call(_with_jobs(tx, entry), *totals[entry.call, entry.verb]) for entry in firsts]
+            calls = [_call(entry, *totals[entry.call, entry.verb]) for entry in firsts]
+            return [_with_jobs(tx, call) if call.steps > 1 else call for call in calls]
 
     def head(self) -> str:
         """Return ``seq:link`` of the last entry, ``0:000…`` when there is none."""
@@ -181,18 +182,18 @@ def _entries(
     return [(_ENTRIES.read(row), row[-1]) for row in rows]
 
 
-def _with_jobs(tx: Tx, first: AuditEntry) -> AuditEntry:
-    """Return the first entry of a call with the jobs of further steps in its details, if it names jobs."""
-    what = details(first.what)
+def _with_jobs(tx: Tx, line: AuditCall) -> AuditCall:
+    """Return a call of several steps with the jobs of further ones in its details, if the first names jobs."""
+    what = details(line.what)
     if not isinstance(what, dict) or not isinstance(what.get("jobs"), list):
-        return first
+        return line
     texts = tx.column(
         "select what from audit where call = ? and verb = ? order by seq limit ?",
-        (first.call, first.verb, _STEPS),
+        (line.call, line.verb, _STEPS),
     )
     steps = [step for step in map(details, texts) if isinstance(step, dict)]
     jobs = [job for step in steps if isinstance(step.get("jobs"), list) for job in step["jobs"]]
-    return replace(first, what=_text(what | {"jobs": jobs[:_JOBS]}))
+    return replace(line, what=_text(what | {"jobs": jobs[:_JOBS]}))
 
 
 def _text(details: Mapping[str, Any]) -> str:
