@@ -38,8 +38,9 @@ demo-receivers: $(VENV)/.runtime
 demo-monitor: $(VENV)/.runtime $(VENV)/.mapserver
 	@$(BIN)/python -m spinney.apps.monitor.demo
 
-test: lint $(VENV)/.servers $(VENV)/.openapi-client
-	@$(MAKE) --no-print-directory --jobs 2 types $(VENV)/.compiled
+# The type check is one of the tests: it takes a minute, in which only one processor would work.
+test: $(VENV)/.servers $(VENV)/.openapi-client
+	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.compiled
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 long: $(VENV)/.tools $(VENV)/.servers $(VENV)/.openapi-client
@@ -92,8 +93,8 @@ $(VENV)/.tools: $(VENV)/.runtime
 	@$(PIP) -e '.[ingest,server,test]'
 	@touch $@
 
-# The tests' modules, compiled once and not by each of the processes that share the tests: beside the type check, in the
-# time that this takes on another core. What cannot be collected is told by the tests themselves.
+# The tests' modules, compiled once and not by each of the processes that share the tests: beside the linters, in the
+# time that they take on another core. What cannot be collected is told by the tests themselves.
 $(VENV)/.compiled: $(VENV)/.tools
 	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
 	@touch $@

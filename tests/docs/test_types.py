@@ -1,4 +1,5 @@
-"""The snippets of the guide pass a strict type checker, as the applications that are made of them should."""
+"""Spinney passes a strict type checker, and so do the snippets of the guide, as the applications that are made of them
+should."""
 
 import subprocess
 import sys
@@ -50,17 +51,20 @@ HEADER = '# mypy: disable-error-code="empty-body,unused-coroutine"\n'
 """A function of a snippet may have no body, where the page is about its options."""
 
 
-@pytest.mark.timeout(600)  # where mypy has not checked Spinney before
-def test_snippets_and_calls_of_job_types_pass_mypy_strict(tmp_path: Path) -> None:
-    """With the settings of the project, which are strict: so mypy checks nothing but the snippets, where it has a
-    cache of Spinney, as behind ``make types``."""
+@pytest.mark.timeout(900)  # where mypy has no cache
+def test_spinney_snippets_and_calls_of_job_types_pass_mypy_strict(tmp_path: Path) -> None:
+    """With the settings of the project, which are strict. All in one run: ``make test`` checks types with this test
+    alone."""
     for page in PAGES:
         module = tmp_path / f"{page.stem.replace('-', '_')}_page.py"
         module.write_text(HEADER + "\n".join(texts(page, "python")))
     (tmp_path / "calls.py").write_text(HEADER + CALLS)
 
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", *tmp_path.glob("*.py")], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "mypy", "src/spinney", *tmp_path.glob("*.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
