@@ -167,7 +167,6 @@ def test_the_attempt_of_a_claimed_job_is_not_said_to_run(staffed: Shell) -> None
 
 
 def test_a_wait_for_a_long_list_that_stands_at_such_a_job_says_so(staffed: Shell) -> None:
-    """Of a long list it reads no further than the first open job."""
     numbers = range(2, COUNTED_TREES + 2)
     staffed.submit_lines("".join(f'{{"n": {n}}}\n' for n in numbers), "double")
     staffed.ok("cancel", *map(str, numbers))

@@ -128,8 +128,7 @@ def test_a_wait_for_a_long_list_names_the_job_at_which_it_stands(shell: Shell) -
 
     lines_printed = shell.first_two_lines("wait", *map(str, numbers))
 
-    # Not "20 open": the rest has settled.
-    assert lines_printed[0] == "1 of 21 settled: 1 cancelled; 1 held, 19 not looked at yet\n"
+    assert lines_printed[0] == "20 of 21 settled: 20 cancelled; 1 held\n"
     assert lines_printed[1].strip().startswith("2 double held: hold 1 on job 2 by ann: not yet")
 
 
@@ -366,17 +365,40 @@ def test_a_wait_for_more_parents_than_one_look_reads_ends(
         assert store.is_over(observed, wait._Line(observed, ids))  # type: ignore[arg-type]
 
 
-def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
-    lines = "".join(f'{{"n": {n}}}\n' for n in range(wait.COUNTED_TREES + 1))
-    shell.submit_lines(lines, "double")
-    shell.ok("cancel", "1", "2")
-    with open_commands(f"sqlite:///{shell.folder}/spinney.db") as performer:
-        line = wait._Line(performer, range(1, wait.COUNTED_TREES + 2))
+def test_a_long_list_is_counted_whole_at_each_look(store: _Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wait, "LOOKED_AT", 8)  # several pages
+    ids = store.site.submit("one", n=MANY)
+    for number in ids[:5]:
+        store.site.cancel(number)
+    first, *others = store.site.claim(slots=3)
+    with open_commands(store.url) as performer:
+        line = wait._Line(performer, ids[::-1])
 
         assert not line.look()
-        assert line.counts() == {"cancelled": 2, "pending": 1, wait.UNREAD: wait.COUNTED_TREES - 2}
+        assert line.counts == {"cancelled": 5, "claimed": 3, "pending": MANY - 8}
+        assert [reached.id for reached in line.reached] == [first.job_id]
+
+        # One that had settled is opened again, and all others settle.
+        store.site.retry(ids[0])
+        store.site.fail(first)
+        store.site.pass_(*others)
+        for number in ids[8:]:
+            store.site.cancel(number)
         assert not line.look()
-        assert line.counts() == {"cancelled": 2, "pending": 1, wait.UNREAD: wait.COUNTED_TREES - 2}
+        assert [reached.id for reached in line.reached] == [ids[0]]
+
+        store.site.cancel(ids[0])
+        assert line.look()
+        assert [last.id for last in line.last] == sorted({*ids} - {lease.job_id for lease in others})
+        assert not line.all_completed
+
+
+def test_a_long_list_with_a_job_that_is_not_there_is_refused(shell: Shell) -> None:
+    shell.submit_lines("".join(f'{{"n": {n}}}\n' for n in range(MANY)), "double")
+
+    message = shell.refused(1, "wait", *map(str, range(2, MANY + 2)))
+
+    assert f"there is no job {MANY + 1}" in message
 
 
 def test_what_was_waited_for_is_told_as_json_and_the_waiting_on_stderr(shell: Shell) -> None:

@@ -1,12 +1,13 @@
 """What people ask about jobs. Commands of many features ask it, too, so it stands below them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
 from spinney.commands.command import Command
-from spinney.commands.fields import PAGE, PAGE_MAX, After, JobNumber, Limit
+from spinney.commands.fields import PAGE, PAGE_MAX, After, BoundedNumber, JobNumber, Limit
 from spinney.commands.job_details import JobDetails, job_details
 from spinney.commands.job_filter import JobFilter
 from spinney.model.errors import UsageError
@@ -21,10 +22,16 @@ TREE_MAX = 10_000
 
 
 class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
+    ids: Annotated[list[BoundedNumber] | None, Field(max_length=PAGE_MAX)] = Field(
+        default=None, description="Only jobs with these numbers; may be repeated."
+    )
     existing: bool = Field(
         default=False,
         description="Where no job matches, refuse a type, stage, queue, node or tree that does not exist.",
     )
+
+    def filter(self, service: Service) -> Filter:
+        return replace(super().filter(service), ids=None if self.ids is None else tuple(self.ids))
 
     def _require_existing(self, service: Service, filter_: Filter, jobs: int) -> None:
         """Raise what ``require_known`` raises if nothing fits and the caller wants to know why: a filter that

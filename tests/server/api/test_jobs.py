@@ -66,6 +66,14 @@ def test_pages_have_every_job_once(world: World) -> None:
     assert seen == sorted(jobs, reverse=True)
 
 
+def test_jobs_are_listed_and_counted_by_their_numbers(world: World) -> None:
+    jobs = world.site.submit("one", n=4)
+    client, ids = world.client("viewer"), {"ids": [jobs[0], jobs[2], 10**6]}
+
+    assert [job["id"] for job in client.get("/api/v1/jobs", params=ids).json()["items"]] == [jobs[2], jobs[0]]
+    assert client.get("/api/v1/jobs/count", params=ids).json() == {"pending": 2}
+
+
 def test_an_unknown_filter_is_refused_by_name(world: World) -> None:
     answer = world.client("viewer").get("/api/v1/jobs", params={"stat": "failed"})
 

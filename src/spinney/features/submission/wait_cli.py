@@ -2,13 +2,13 @@
 elsewhere.
 
 It polls: at every look it reads the jobs again and, for a few jobs, counts those below them; it pauses for longer where
-a look takes longer. In a long list it reads only from the first unsettled job on. Every other second it also asks why
-pending and held jobs do not go on, and ends when only an operator can let them go on. It needs no node and changes
-nothing, so it may be interrupted and started again, and it goes on after the store was away for a while, as it does
-with a server.
+a look takes longer. A long list is only counted. Every other second it also asks why pending and held jobs do not go
+on, and ends when only an operator can let them go on. It needs no node and changes nothing, so it may be interrupted
+and started again, and it goes on after the store was away for a while, as it does with a server.
 """
 
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ import typer
 
 from spinney.features.explain.obstacle_messages import NO_NODE, obstacle_messages
 from spinney.model.jobs import Job
-from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.states import LEASED, OPEN, SETTLED, State
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.output import display
@@ -39,12 +39,10 @@ SHOWN_RUNNING = 6
 SHOWN_ENDS = 20
 """How many ends of jobs are reported one by one."""
 COUNTED_TREES = 20
-"""The most jobs whose trees are counted, too. In a longer list only the jobs themselves are counted, as far as they
-were read, and only the first open one is shown with its progress, or with the reason why it does not go on."""
-UNREAD = "not looked at yet"
-"""What the line says of the jobs of a longer list behind the first open one, some of which may have settled."""
+"""The most jobs whose trees are counted, too. In a longer list only the jobs themselves are counted, and only the first
+open one is shown with its progress, or with the reason why it does not go on."""
 LOOKED_AT = 500
-"""How many jobs are read from the store at one look."""
+"""How many jobs of a longer list one query counts, and how many jobs below one are listed."""
 
 
 app = typer.Typer()
@@ -77,7 +75,7 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             settled = line.look()
             few = len(jobs) <= COUNTED_TREES
             reached = line.last if few else line.reached
-            counts, running = _below(performer, reached) if few else (line.counts(), _at_work(reached))
+            counts, running = _below(performer, reached) if few else (line.counts, _at_work(reached))
             picture.update(counts, running, stuck.among(reached, running), last=settled)
             if settled:
                 break
@@ -96,46 +94,64 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
 
 
 class _Line:
-    """The jobs that the command waits for. Of a long list each look reads only those from the first open job on.
-
-    A job that has settled is not read again in a long list, although it may be opened again while others
-    are still open.
-    """
+    """The jobs that the command waits for. A long list is counted in pages, and of its jobs only the first open one is
+    read, and in the end those that did not complete."""
 
     def __init__(self, performer: "Performs", jobs: Sequence[int]) -> None:
-        self._performer, self._jobs, self._at = performer, jobs, 0
-        self._given_up_at = 0
-        self._ended: Counter[str] = Counter()
+        self._performer, self._at, self._given_up_at = performer, 0, 0
+        self._few = len(jobs) <= COUNTED_TREES
+        self._jobs = jobs if self._few else sorted(jobs)
+        self.counts: Counter[str] = Counter()
+        """How many of the jobs are in each state."""
         self.last: list[Job] = []
-        """The jobs as they were last seen; for a long list, only those that did not complete."""
+        """The jobs as they were last seen; for a long list, some of those that did not complete, when all have
+        settled."""
         self.reached: list[Job] = []
-        """In a long list, the open job at which the last look ended. Those after it were not read."""
+        """In a long list, the first open job."""
 
     def look(self) -> bool:
-        """Look at the jobs again, and return whether all have settled.
-
-        In a long list at most ``LOOKED_AT`` jobs are read, and reading stops at the first that is open.
-        """
-        if len(self._jobs) <= COUNTED_TREES:
+        """Look at the jobs again, and return whether all have settled. Raises NoSuchJob."""
+        if self._few:
             self.last = [_job(self._performer, j) for j in self._jobs]
-            self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
-            return sum(self._ended.values()) == len(self._jobs)
-        self.reached = []
-        for number in self._jobs[self._at : self._at + LOOKED_AT]:
-            job = _job(self._performer, number)
-            if job.state not in SETTLED:
-                self.reached = [job]
-                return False
-            self._at += 1
-            self._ended[job.state] += 1
-            if job.state is not State.COMPLETED:
-                self.last.append(job)
-        return self._at == len(self._jobs)
+            self.counts = Counter(j.state for j in self.last)
+        else:
+            self._count()
+        settled = all(state in SETTLED for state, n in self.counts.items() if n)
+        if settled and not self._few:
+            self.last = self._first_in(SETTLED - {State.COMPLETED}, SHOWN_ENDS)
+        return settled
 
-    def counts(self) -> dict[str, int]:
-        """Return how many are in each state, as far as they were read; all others count as ``UNREAD``."""
-        reached = Counter(str(job.state) for job in self.reached)
-        return {**self._ended, **reached, UNREAD: len(self._jobs) - self._at - len(self.reached)}
+    def _count(self) -> None:
+        """Count a long list by states, and read its first open job."""
+        from spinney.commands.job_queries import CountJobs
+
+        self.counts = Counter()
+        for page in self._pages():
+            counts = self._performer.do(CountJobs(ids=page))
+            if sum(counts.values()) < len(page):
+                for job_id in page:
+                    _job(self._performer, job_id)
+            self.counts.update(counts)
+        self.reached = self._first_in(OPEN, 1)
+        self._at = bisect_left(self._jobs, self.reached[0].id) if self.reached else len(self._jobs)
+
+    def _first_in(self, states: Iterable[State], limit: int) -> list[Job]:
+        """Return the first jobs of a long list that are in one of these states."""
+        from spinney.commands.job_queries import ListJobs
+
+        first: list[Job] = []
+        for page in self._pages():
+            if len(first) < limit and any(self.counts[state] for state in states):
+                rest = limit - len(first)
+                first += self._performer.do(
+                    ListJobs(ids=page, state=[*states], newest=False, limit=rest)
+                ).items
+        return first
+
+    def _pages(self) -> Iterator[list[int]]:
+        """Yield the numbers of a long list in pages."""
+        for start in range(0, len(self._jobs), LOOKED_AT):
+            yield [*self._jobs[start : start + LOOKED_AT]]
 
     def open_jobs(self) -> Iterator[Job]:
         """Yield the jobs that have not settled, each read when it is wanted.
@@ -152,8 +168,8 @@ class _Line:
 
     @property
     def all_completed(self) -> bool:
-        """Whether all of the jobs have completed, as far as they were read."""
-        return self._ended[State.COMPLETED] == len(self._jobs)
+        """Whether all of the jobs had completed at the last look."""
+        return self.counts[State.COMPLETED] == len(self._jobs)
 
 
 class _Stuck:

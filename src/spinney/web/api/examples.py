@@ -82,6 +82,7 @@ PARAMETERS: Mapping[str, Any] = {
     "fence": 3,
     "head": _HEAD,
     "hold": 4,
+    "ids": [17],
     "job": 17,
     "jobs": [17],
     "last-event-id": "5f0c2a9be1d7.7",
