@@ -1,6 +1,7 @@
 """How secrets are declared, and how short ones are kept out of what the engine writes itself."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import orjson
@@ -104,6 +105,26 @@ def test_a_mark_in_place_of_a_default_is_refused(default: Any, text: str) -> Non
     def unlock(code: str = default) -> None: ...
 
     with pytest.raises(UsageError, match=f"write code: {re.escape(f'Annotated[…, {text}]')}"):
+        Spinney().job(unlock)
+
+
+class Lock(BaseModel):
+    code: str = Secret()  # type: ignore[assignment]
+
+
+@dataclass
+class Door:
+    code: str = Secret  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("annotation", [Lock, list[Lock], Door])
+def test_a_mark_in_place_of_the_default_of_a_field_is_refused(annotation: Any) -> None:
+    def unlock(door: Any) -> None: ...
+
+    unlock.__annotations__["door"] = annotation
+    with pytest.raises(
+        UsageError, match=r"stage 'unlock' of 'unlock': 'door' .*write Annotated\[…, Secret\(\)\]"
+    ):
         Spinney().job(unlock)
 
 

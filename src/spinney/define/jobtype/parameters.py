@@ -19,11 +19,12 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, 
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError
-from pydantic_core.core_schema import DecimalSchema
+from pydantic_core.core_schema import DecimalSchema, WithDefaultSchema
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
 from spinney.define.params.redaction import has_secrets, holds_secret
+from spinney.define.params.secrets import is_mark
 from spinney.define.params.validation_errors import (
     ALLOW_INF_NAN,
     DECIMAL_DIGITS,
@@ -208,6 +209,16 @@ class _SchemaGenerator(GenerateJsonSchema):
     """Generates pydantic's schemas, with the bounds of a ``Decimal`` also for its text, which pydantic takes for any
     text, and with the numbers of its digits, which JSON schema has no words for."""
 
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema of a field with a default. Raises UsageError for the mark of a secret in its place: in a
+        model or a dataclass it marks nothing, either."""
+        if is_mark(schema.get("default")):
+            raise UsageError(
+                "Secret() is the default of a field; write Annotated[…, Secret()], with the type of the field in place "
+                "of the dots"
+            )
+        return super().default_schema(schema)
+
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
         """Return the schema of a ``Decimal``."""
         generated = super().decimal_schema(schema)
@@ -277,7 +288,7 @@ def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[T
     )
     shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
     validator: TypeAdapter[Any] = TypeAdapter(shape)
-    return validator, validator.json_schema().get("properties", {}).keys()
+    return validator, validator.json_schema(schema_generator=_SchemaGenerator).get("properties", {}).keys()
 
 
 def reader(where: str, signature: Signature) -> Reader:
@@ -352,7 +363,7 @@ def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
     """Return which parameter has no JSON form, with its annotation."""
     for name, field in fields.items():
         try:
-            TypeAdapter(field.annotation).json_schema()
+            TypeAdapter(field.annotation).json_schema(schema_generator=_SchemaGenerator)
         except (PydanticUserError, UsageError):
             return f"{name!r} ({annotation_text(field.annotation)})"
     return "one of them"

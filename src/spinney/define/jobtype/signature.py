@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.define.job import Job
-from spinney.define.params.secrets import Secret
+from spinney.define.params.secrets import Secret, is_mark
 from spinney.model.errors import UsageError
 
 JOB_NAME = "job"
@@ -90,7 +90,7 @@ def _may_be_handle(annotation: Any) -> bool:
 def _require_no_mark(where: str, name: str, default: object) -> None:
     """Refuse what belongs into the annotation and stands in place of the default, as some frameworks have it: the
     function would get it as the value."""
-    is_secret = default is Secret or isinstance(default, Secret)
+    is_secret = is_mark(default)
     if is_secret or type(default).__module__ == "pydantic.fields":  # the module of what ``Field`` returns
         text = "Secret()" if is_secret else "Field(…)"
         raise UsageError(

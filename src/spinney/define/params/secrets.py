@@ -64,3 +64,8 @@ class Secret:
         if text is not None and len(text) < self.min_length:
             raise ValueError(f"a secret has {self.min_length} characters or more")
         return value
+
+
+def is_mark(value: object) -> bool:
+    """Return whether a value, such as a default, is the mark of a secret."""
+    return value is Secret or isinstance(value, Secret)
