@@ -275,7 +275,8 @@ def test_who_may_not_write_to_a_store_learns_that_reading_takes_it_too(
 
     monkeypatch.setattr(os, "access", may)  # as for a user without the right, whom root cannot be
     refusal = shell.refused(1, "list")
-    assert "which SQLite has to do to read it, too; check the owner and rights" in refusal
+    assert "which SQLite has to do even to read it; check the owner and rights" in refusal
+    assert "read a backup" in refusal
 
 
 @pytest.mark.parametrize(("killed", "without_index"), [(False, False), (True, False), (True, True)])

@@ -160,8 +160,8 @@ def unwritable(path: Path) -> StoreUnusable:
             "it again for writing"
         )
     return StoreUnusable(
-        f"cannot write to the store {path}, which SQLite has to do to read it, too; check the owner and rights of it "
-        f"and its folder, or read a copy"
+        f"cannot write to the store {path}, which SQLite has to do even to read it; check the owner and rights of it "
+        f"and its folder, or read a backup of it"
     )
 
 
