@@ -170,9 +170,11 @@ def opening_mode(path: Path) -> str:
 
     On a read-only file system SQLite cannot make the files of the log. Where there is a log, left by a process that
     died or used by one that writes elsewhere, SQLite reads it; where there is none, nothing is missing from the file,
-    which is opened as one that nobody changes. Where a log was copied or saved without its index, nobody writes
-    either: SQLite makes the index in memory, as it does for the only user of a file, without locks, which a file opened
-    for reading does not have."""
+    which is opened as one that nobody changes. Where there is a log without its index, as in a copy of file and log,
+    nobody writes either. SQLite then makes the index in memory, which it does only for a connection that has the file
+    locked for itself alone. A file that is opened for reading cannot be locked so; with the VFS ``unix-none`` nothing
+    is locked.
+    """
     if not is_read_only(path.parent):
         return READ_WRITE
     if not beside(path, "-wal").exists():
