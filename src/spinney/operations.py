@@ -1,6 +1,6 @@
-"""The commands of operators, for clients and for commands and routes of applications. Each operation of the API is one:
-``client.do(RetryJob(job=17))`` on a server, or ``do`` of a ``Control`` on a store, with rights and audit. Queries, and
-the values that all these take and return, are here as well."""
+"""The commands of operators, for clients and for commands and routes of applications. Most operations of the API are
+commands: ``client.do(RetryJob(job=17))`` on a server, or ``do`` of a ``Control`` on a store, with rights and audit.
+Queries, and the values that all these take and return, are here as well."""
 
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from spinney.features.webhooks.commands import RotateWebhook as RotateWebhook
     from spinney.features.webhooks.commands import ShowDelivery as ShowDelivery
     from spinney.features.webhooks.commands import ShowWebhook as ShowWebhook
+    from spinney.model.access import AccessScope as AccessScope
     from spinney.model.access import Rights as Rights
     from spinney.model.access import Role as Role
     from spinney.model.attempts.failure_groups import Failure as Failure
@@ -212,7 +213,7 @@ else:
                 "AddWebhook ChangeWebhook ListDeliveries ListWebhooks PingWebhook RemoveWebhook "
                 "RetryDelivery RotateWebhook ShowDelivery ShowWebhook"
             ),
-            "spinney.model.access": "Rights Role",
+            "spinney.model.access": "AccessScope Rights Role",
             "spinney.model.attempts.failure_groups": "Failure FailureGroups",
             "spinney.model.bridges": "Link",
             "spinney.model.operators.audits": "AuditCall",

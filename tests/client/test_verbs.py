@@ -3,7 +3,7 @@
 import inspect
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from spinney import jobs as jobs_module
 from spinney import operations as operations_module
 from spinney.client import Client, calls
 from spinney.client.calls import Call, command_call, verb
@@ -21,7 +22,7 @@ from spinney.commands.job_filter import JobFilterBody
 from spinney.features.bulk.commands import CanaryFields
 from spinney.features.external.commands import Lane
 from spinney.features.submission.commands import SubmitJob, SubmitJobs
-from spinney.model.access import Rights, Role
+from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.server import openapi
 from spinney.server.api import COMMANDS
@@ -255,6 +256,30 @@ def test_applications_import_every_command_from_one_public_module() -> None:
     assert {command: getattr(operations_module, command.__name__, None) for command in commands()} == {
         command: command for command in commands()
     }
+
+
+def test_applications_import_the_types_of_the_fields_of_commands_from_public_modules() -> None:
+    classes = {each for command in commands() for each in _classes(command)} - {*commands()}
+
+    assert {Scope, AccessScope} <= classes
+    assert [
+        each
+        for each in classes
+        if each is not getattr(operations_module, each.__name__, None) and each is not jobs_module.State
+    ] == []
+
+
+def _classes(annotation: Any) -> Iterator[type]:
+    """Yield a class of Spinney's, and those in the annotations of its fields, at any depth."""
+    if inspect.isclass(annotation) and annotation.__module__.startswith("spinney."):
+        yield annotation
+        names = getattr(annotation, "model_fields", {}) or getattr(annotation, "__dataclass_fields__", {})
+        hints = typing.get_type_hints(annotation) if names else {}
+        parts = [hints[name] for name in names]
+    else:
+        parts = list(typing.get_args(annotation))
+    for part in parts:
+        yield from _classes(part)
 
 
 def test_the_document_names_every_verb() -> None:
