@@ -98,7 +98,7 @@ class SqlHolds:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
                     raise no_such_hold(hold_id)
-                return unswept  # a release that broke off before its sweep, which this call does
+                return unswept  # a release that broke off before its sweep, which the caller makes now
             hold_rows.end(tx, self._registry, [hold], now_us)
             note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
             return hold

@@ -96,8 +96,9 @@ class PoolWorker:
         self.isolated = False
         """Whether it is for one suspect, and for no other job."""
         self.forced = False
-        """Whether the node is ending it by TERM and KILL. What it reports then is recorded for attempts that were asked
-        to end; of the others only that they passed, since they may have failed because of the signal."""
+        """Whether the node is ending it by TERM and KILL. An attempt that was asked to end (``endings``) is recorded
+        so; what it reports of the others counts only if they passed, since they may have failed because of the
+        signal."""
         self.hello_received = False
         """Whether it has reported that it can serve, or cannot."""
         self.loads_long = False

@@ -417,8 +417,8 @@ class WorkerPool(Events):
         worker.retiring = True
         if not child.ready:
             self.start_trouble.pause()
-        # A worker that has sent its hello has reported why it could not load the application; one that was killed
-        # by this node needs no report.
+        # A worker that has sent its hello has reported whether it could load the application; one that was killed by
+        # this node needs no report.
         if not (worker.hello_received or how.forced):
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))
