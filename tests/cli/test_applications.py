@@ -94,6 +94,14 @@ def test_a_command_of_a_package_is_run(host: Host) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("here: 1 m\n", "", 0)
 
 
+def test_a_package_may_bring_the_command_help(host: Host) -> None:
+    host.install("ocean", "help = ocean:app")
+
+    done = host.run("help", "depth", "here", "--metres")
+
+    assert (done.stdout, done.stderr, done.returncode) == ("here: 1 m\n", "", 0)
+
+
 def test_its_errors_are_told_like_spinneys_own(
     host: Host, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

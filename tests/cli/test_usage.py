@@ -27,7 +27,7 @@ from .shell import Shell
         (["frobnicate"], "No such command"),
         (["lst"], "No such command 'lst' (did you mean 'list'?); '"),
         (["help"], "there is no command 'help'; write 'spinney --help'"),
-        (["help", "list"], "there is no command 'help'; write 'spinney list --help'"),
+        (["help", "list", "--json"], "there is no command 'help'; write 'spinney list --help'"),
         (["version"], "there is no command 'version'; write 'spinney --version'"),
         (["show"], "Missing argument"),
         (["show", "one"], "Invalid value for 'JOB': 'one' should be a whole number; '"),

@@ -56,7 +56,7 @@ class LazyCommands(TyperGroup):
         ``version``, which are commands of other programs, with the option to write instead."""
         word, *following = args
         if word in ("help", "version") and not ctx.resilient_parsing and self.get_command(ctx, word) is None:
-            words = following if word == "help" else ()
+            words = [name for name in following if word == "help" and not name.startswith("-")]
             raise UsageError(
                 f"there is no command {word!r}; write '{' '.join(('spinney', *words, f'--{word}'))}'"
             )
