@@ -27,8 +27,8 @@ def in_memory() -> str | None:
 
 
 def _is_suitable() -> bool:
-    """Return whether the folder of the system has room, and lets programs be started from it."""
-    if not MEMORY.is_dir():
+    """Return whether the folder of the system can be written, has room, and lets programs be started from it."""
+    if not os.access(MEMORY, os.R_OK | os.W_OK):
         return False
     system = os.statvfs(MEMORY)
     return system.f_bavail * system.f_frsize >= _ROOM and not system.f_flag & os.ST_NOEXEC

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import in_memory
+from small_disk import small_disk
 
 RUN = "import in_memory; print(in_memory.in_memory(), flush=True); input()"
 
@@ -46,9 +47,22 @@ def test_the_folder_of_a_run_is_removed_at_its_end() -> None:
 
 def test_the_folder_of_a_run_that_was_killed_is_removed_by_the_next_one() -> None:
     with run() as (killed, folder), run() as (_, folder_in_use):
+        assert folder.is_dir()
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        assert folder.is_dir()
         with run():
             assert not folder.exists()
             assert folder_in_use.is_dir()
+
+
+def test_what_is_missing_or_cannot_be_written_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_disk(tmp_path / "disk", 8 << 10) as disk:
+        monkeypatch.setattr(in_memory, "MEMORY", disk.folder)
+        assert in_memory._is_suitable()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.folder)], check=True)
+        assert not in_memory._is_suitable()
+
+    monkeypatch.setattr(in_memory, "MEMORY", tmp_path / "missing")
+    assert not in_memory._is_suitable()
