@@ -86,8 +86,9 @@ def in_c(pipe: str) -> str:
 
 
 @app.job
-def stops_itself() -> str:
-    """Stop the worker by a signal."""
+def stops_itself(pid_file: Path) -> str:
+    """Write the worker's process id, and stop the worker by a signal."""
+    pid_file.write_text(str(os.getpid()))
     os.kill(os.getpid(), signal.SIGSTOP)
     return "went on"
 

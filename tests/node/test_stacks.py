@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +15,7 @@ from spinney.model.errors import Refused
 from spinney.model.states import State
 from spinney.model.values.paths import ROOT_TOKEN, job_folder
 from spinney.node.workers import stack_taker
+from spinney.node.workers.proctree import is_stopped
 from spinney.node.workers.stack_dump import task_stack
 from spinney.node.workers.stack_memory import StackMemory
 from waiting import until
@@ -102,13 +102,15 @@ def test_a_call_of_c_code_hides_no_stack(working: Cluster) -> None:
 
 
 def test_a_worker_that_was_stopped_is_called_so(working: Cluster) -> None:
-    (job,) = working.submit("stops_itself", {})
+    pid_file = working.place / "pid"
+    (job,) = working.submit("stops_itself", {"pid_file": str(pid_file)})
+    until(lambda: pid_file.exists() and is_stopped(int(pid_file.read_text() or 0)))
+    pid = int(pid_file.read_text())
 
     text = requested(working, job)
 
-    stopped = re.search(r"\(the worker did not answer, stopped by a signal until 'kill -CONT (\d+)'\)", text)
-    assert stopped, text
-    os.kill(int(stopped[1]), signal.SIGCONT)
+    assert f"(the worker did not answer, stopped by a signal until 'kill -CONT {pid}')" in text
+    os.kill(pid, signal.SIGCONT)
     (after,) = working.settled([job])
     assert after.state is State.COMPLETED
 
