@@ -374,13 +374,12 @@ def _verbs(queue: MerrittQueue, item: _Item) -> Any:
 
 
 def _moved(queue: MerrittQueue, item: _Item, state: str, message: str = "") -> _Item:
-    """Move an item to a state. Raises UsageError where items of its kind do not have the state: only access requests
-    lack one, Held."""
+    """Move an item to a state. Raises UsageError for an access request in a state that only others have: Held."""
     verbs, kind = _verbs(queue, item), type(item.state)
-    if state not in [*kind]:
+    if isinstance(item, AccessRequest) and state not in [*kind]:
         raise UsageError(
-            f"{item.id} is an access request, which cannot be {state}; 'spinney merritt lock queue accessSmall' (or "
-            f"accessLarge) stops the consumers of all requests"
+            f"{item.queue}/{item.id} is an access request, which cannot be {state}; 'spinney merritt lock queue "
+            f"access{item.queue.capitalize()}' stops the consumers of its queue"
         )
     return cast(_Item, verbs.set_status(item, kind(state), message=message))
 
