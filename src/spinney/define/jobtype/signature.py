@@ -42,8 +42,8 @@ class Signature:
 
 def of_function(where: str, function: Callable[..., Any]) -> Signature:
     """Return the signature of a function; ``where`` names it in messages. Raises UsageError for parameters
-    that no job can pass, for annotations that cannot be read, and for defaults that jobs would share or that
-    are too short for a secret."""
+    that no job can pass, for annotations that cannot be read, and for defaults that are no values but marks, that
+    jobs would share, or that are too short for a secret."""
     hints = _hints(where, function)
     fields: dict[str, DeclaredParameter] = {}
     job_name, extra = None, False
