@@ -145,8 +145,8 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
 
 
 def unwritable(path: Path) -> StoreUnusable:
-    """Return the error for a file, or its folder, that this process cannot open for writing: it may not, or it has as
-    many files open as it may."""
+    """Return the error for a file, or its folder, that this process cannot open, or not for writing: it may not, or it
+    has as many files open as it may."""
     try:
         _try_descriptors(_FILES_OF_STORE)
     except OSError as error:
@@ -154,6 +154,8 @@ def unwritable(path: Path) -> StoreUnusable:
             f"cannot open the store {path}: {error.strerror}; raise the limit of open files (ulimit -n, or "
             f"LimitNOFILE= of systemd)"
         )
+    if not os.access(path, os.R_OK):
+        return StoreUnusable(f"cannot read the store {path}; check the owner and rights of it and its folder")
     if is_read_only(path.parent):
         return StoreUnusable(
             f"cannot write to the store {path}: its file system is read-only; see in the kernel's log why, and mount "
