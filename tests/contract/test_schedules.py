@@ -616,6 +616,44 @@ def test_replacing_lets_a_paused_one_rest_and_keeps_its_past(site: Site) -> None
     assert outcomes(site) == ["submitted"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (CatchUp.NONE, ["missed"]),
+        (CatchUp.LAST, ["missed", "submitted"]),
+        (CatchUp.ALL, ["submitted"] * 3),
+    ],
+)
+@pytest.mark.parametrize("paused", [False, True])
+def test_times_that_passed_before_a_change_of_the_times_are_caught_up_with(
+    site: Site, policy: CatchUp, expected: list[str], paused: bool
+) -> None:
+    declare(site, hourly(catch_up=policy, overlap="allow"))
+    if paused:
+        site.store.schedules.pause("report", ANN, paused=True, now_us=site.now)
+    # When no node ran before newer code came with other times
+    site.clock.forward(3 * HOUR + 600)
+    declare(site, hourly(catch_up=policy, overlap="allow", every_s=2 * HOUR))
+    if paused:
+        tick(site)
+        assert jobs(site) == []
+        site.store.schedules.pause("report", ANN, paused=False, now_us=site.now)
+    tick(site)
+
+    assert outcomes(site) == expected
+    assert stored_schedule(site).next_us == site.now + 2 * HOUR * SECOND_US
+
+
+def test_of_many_times_that_passed_before_a_change_the_first_are_caught_up_with(site: Site) -> None:
+    put(site, hourly(every_s=1, catch_up="all", overlap="allow"))
+    site.clock.forward(1200)
+    put(site, hourly(catch_up="all", overlap="allow"))
+    tick(site)
+
+    assert Counter(outcomes(site)) == {"submitted": 999, "missed": 1}, "of which a thousand are kept"
+    assert str(runs(site)[-1].message).endswith("nor for later ones up to 2026-06-01T12:20:00+00:00")
+
+
 def test_one_that_is_there_is_not_replaced_unasked(site: Site) -> None:
     put(site, hourly())
     with pytest.raises(Refused, match="there is a schedule 'report' already, by ann"):

@@ -12,7 +12,7 @@ import orjson
 
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Submission
-from spinney.model.settings.schedules import DATA_NAME, Overlap, Schedule
+from spinney.model.settings.schedules import DATA_NAME, CatchUp, Overlap, Schedule
 from spinney.scheduling import recurrence
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
@@ -186,3 +186,24 @@ def write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
         "on conflict (schedule, nominal_us) do nothing",
         (schedule.name, first_us, f"no node created its job in time{until}"),
     )
+
+
+def keep_overdue(tx: Tx, schedule: Schedule, now_us: int) -> None:
+    """Let the times wait that passed without a decision, before the schedule has other times: a later step decides
+    them. Of more than ``RUNS_KEPT`` the later ones are missed. Raises UsageError when the times cannot be computed on
+    this host."""
+    first_us = schedule.next_us
+    if first_us is None or first_us > now_us:
+        return
+    if schedule.paused and schedule.catch_up is CatchUp.NONE:
+        due = recurrence.passed(schedule, first_us, now_us)
+    else:
+        due = recurrence.due(schedule, first_us, now_us, RUNS_KEPT)
+    write_missed(tx, schedule, due)
+    tx.many(
+        "insert into schedule_runs (schedule, nominal_us, outcome) values (?, ?, 'queued') "
+        "on conflict (schedule, nominal_us) do nothing",
+        [(schedule.name, at_us) for at_us in due.make],
+    )
+    if due.next_us is not None and due.next_us <= now_us:
+        write_missed(tx, schedule, recurrence.passed(schedule, due.next_us, now_us))

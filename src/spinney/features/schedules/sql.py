@@ -10,13 +10,14 @@ one. Times are decided in order, so that those that wait are always older than t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from spinney.define.params.redaction import redact_params, redaction_schema
-from spinney.features.schedules.due_times_sql import ScheduleStep, submission_of, write_missed
+from spinney.features.schedules.due_times_sql import ScheduleStep, keep_overdue, submission_of, write_missed
 from spinney.features.webhooks import maker_rights
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.rights.actor import Actor
@@ -61,7 +62,8 @@ class SqlSchedules:
         """Create or replace a schedule, and return it; the actor becomes its maker.
 
         A replaced one stays paused if it was, and keeps its next time if cron expression, interval
-        and zone are unchanged; otherwise it begins anew from now. One that is declared in code
+        and zone are unchanged; otherwise it begins anew from now, and those of its old times that passed
+        without a job are caught up with by its policy. One that is declared in code
         becomes the operator's, and its declaration is ignored from then on.
 
         Raises UsageError (cron, zone), UnknownType, BadParameters (the field of a lock is missing;
@@ -184,6 +186,11 @@ class SqlSchedules:
             schedule = replace(schedule, anchor_us=old.anchor_us, next_us=old.next_us)
         else:
             schedule = replace(schedule, next_us=recurrence.next_us(schedule, now_us))
+            if old is not None:
+                with suppress(
+                    UsageError
+                ):  # times that this host cannot compute must not prevent a correction
+                    keep_overdue(tx, replace(old, catch_up=schedule.catch_up, paused=schedule.paused), now_us)
         # A schedule that could create no job is refused now, not at its first time.
         new_jobs.plan(self._session.registry, submission_of(schedule, now_us, schedule.by))
         values = {
