@@ -128,6 +128,27 @@ def test_locks_are_templates_or_specs_and_make_their_field_required(app: Spinney
     assert read.spec.schema["required"] == ["serno"]
 
 
+def test_later_stages_need_the_locks_that_the_job_keeps(app: Spinney) -> None:
+    update = app.pipeline("update")
+    device = LockSpec(template="device:{serno}", until="job")
+
+    @update.stage(locks=["net", device])
+    def fetch(serno: int) -> None: ...
+
+    @update.stage(locks=["device:{serno}", "usb"])
+    def write(serno: int) -> None: ...
+
+    @update.stage
+    def check(serno: int) -> None: ...
+
+    # A job that failed in 'write' has let the device go, and a retry begins there
+    assert [stage.locks for stage in update.spec.stages] == [
+        (LockSpec(template="net"), device),
+        (device, LockSpec(template="usb")),
+        (device,),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -6,6 +6,7 @@ to register and the ``runner`` of each stage."""
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Never, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from spinney.define.job.handle import Job
@@ -28,7 +29,7 @@ from spinney.define.params.validation_errors import require_named
 from spinney.model.errors import UsageError
 from spinney.model.rights.submit_rights import require_limited
 from spinney.model.subjects import require_fields
-from spinney.model.types import GENERATED, Isolation, StageSpec, TypeSpec
+from spinney.model.types import GENERATED, Isolation, LockSpec, StageSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 
@@ -196,7 +197,7 @@ class JobType(SubmittableType):
         """Return the spec that nodes register."""
         spec = TypeSpec(
             name=self.name,
-            stages=tuple(stage.spec for stage in self._stages.values()),
+            stages=_with_kept_locks(stage.spec for stage in self._stages.values()),
             schema=self.parameters.schema,
             **{"description": self._described(), **self._options},
         )
@@ -351,6 +352,18 @@ def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of a FunctionJob; the function may be async, which the job type itself is not."""
     bare = function.function() if isinstance(function, FunctionJob) else None
     return function if bare is None else bare
+
+
+def _with_kept_locks(stages: Iterable[StageSpec]) -> tuple[StageSpec, ...]:
+    """Return the stages, each also with the locks that earlier ones keep until the job settles: a job that is opened
+    again at a later stage has let them go, and must not run without them."""
+    kept: dict[str, LockSpec] = {}
+    complete = []
+    for stage in stages:
+        locks = {lock.template: lock for lock in stage.locks} | kept
+        kept |= {lock.template: lock for lock in stage.locks if lock.until == "job"}
+        complete.append(replace(stage, locks=tuple(locks.values())))
+    return tuple(complete)
 
 
 def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
