@@ -490,7 +490,8 @@ def test_put_off_by_its_own_stage(site: Site) -> None:
 def test_a_lane_that_sleeps_and_one_that_probes(site: Site) -> None:
     node = site.node("a", types=TYPES)
     *_, last = site.submit(n=4)
-    site.record(site.claim(node, slots=1)[0], Outcome.DEFER, lane=True, delay_s=30.0)
+    _long, deferring = site.claim(node, slots=2)
+    site.record(deferring, Outcome.DEFER, lane=True, delay_s=30.0)
 
     asleep = explain(site, last)
     site.store.beat(node.id, now_us=site.clock.forward(31))

@@ -352,6 +352,19 @@ def test_one_job_probes_for_a_stage_whose_jobs_are_in_several_queues(site: Site,
     assert {lease.job_id for lease in site.claim()} | {probe.job_id} == {first, first + 1, *beside}
 
 
+def test_who_began_before_its_lane_slept_is_no_probe_and_bars_none(site: Site) -> None:
+    site.run(site.submit_one())
+    _, *others = _sleeping_lane(site, n=3)
+    site.later(59)
+    assert site.claim() == []
+    site.later(1)
+
+    (probe,) = site.claim()
+    assert site.claim() == [], "one at a time"
+    site.pass_(probe)
+    assert {lease.job_id for lease in site.claim()} | {probe.job_id} >= {*others}
+
+
 def test_who_finds_its_lock_taken_is_no_probe_and_bars_none(site: Site) -> None:
     site.knows(kind("holder", stage("work", locks=locked("receiver:{serno}"))))
     first = site.submit_one("locked", {"serno": "A"})

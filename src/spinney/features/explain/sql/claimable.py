@@ -161,8 +161,11 @@ class Claimable(Case):
         until = lane.asleep_until_us
         if until is not None and until > self.now_us:
             return self._cause("lane asleep", start_us=until, stage=lane.stage, type=lane.type, asleep=True)
-        sql = "select job_id from leases where lane in (select j.value from json_each(?) j) limit 1"
-        probe = self.tx.value(sql, (self.registry.beside(lane),))
+        sql = (
+            "select job_id from leases where lane in (select j.value from json_each(?) j) "
+            "and claimed_us >= ? limit 1"
+        )
+        probe = self.tx.value(sql, (self.registry.beside(lane), until or 0))
         if probe is None:
             return None
         return self._cause("lane asleep", stage=lane.stage, type=lane.type, asleep=False, probe=probe)

@@ -23,9 +23,12 @@ def lanes(tx: Tx, registry: Registry, claim_request: ClaimRequest, now_us: int) 
 
 
 def _probe_is_out(tx: Tx, registry: Registry, lane: Lane) -> bool:
-    """Return whether a job of a stage that was put to sleep is probing; the others wait for it, in all queues."""
-    sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
-    return tx.exists(sql, (registry.beside(lane),))
+    """Return whether a job of a stage that was put to sleep is probing; the others wait for it, in all queues. One that
+    began before the stage slept is no probe, and may run for hours."""
+    sql = (
+        "select 1 from leases where lane in (select j.value from json_each(?) j) and claimed_us >= ? limit 1"
+    )
+    return tx.exists(sql, (registry.beside(lane), lane.asleep_until_us or 0))
 
 
 def slots(
