@@ -104,6 +104,20 @@ def test_a_refused_job_leaves_nothing_behind(site: Site, made: Everything) -> No
     assert (site.job(job), list(site.store.attempts(job))) == (before, history)
 
 
+def test_a_job_whose_need_was_deleted_is_not_said_to_go_on_after_a_retry_of_that(site: Site) -> None:
+    site.knows(*TYPES)
+    need = site.submit_one()
+    job = site.submit_one(needs=(need,))
+    site.fail(site.run(need))
+    site.delete(need)
+
+    step = apply(site, Verb.RETRY, job)
+
+    assert step.refused[job].endswith(
+        f"since job {need}, which it needs, was deleted; submit a new job in place of both"
+    )
+
+
 def test_a_lane_that_a_refused_job_made_is_forgotten_with_it(site: Site, made: Everything) -> None:
     """It is the first that would go into this queue; another goes there afterwards."""
     site.knows(queues=[QueueSpec(name="fresh")])

@@ -224,7 +224,10 @@ class VerbStep:
         operation.cascade.drain()
         if job_rows.find(self.tx, job_id).state in BAD:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
+            _, bad_need = placement.needs_left(self.tx, job_id)
             first = "retry that one first"
+            if bad_need is not None and bad_need[1] == State.DELETED:
+                first = "submit a new job in place of both"
             # A child cannot be retried while this job is cancelled.
             if operation.failed_children(job_id, limit=1):
                 first = "retry it without a stage first, which retries its subjobs"
