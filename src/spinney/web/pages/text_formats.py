@@ -171,8 +171,8 @@ def browser(agent: str | None) -> str:
 
 
 def capital(text: str) -> str:
-    """Return a text with a capital letter at its beginning; the rest is left as it is."""
-    return text[:1].upper() + text[1:]
+    """Return a text with a capital letter at its beginning, unless that is a URL; the rest is left as it is."""
+    return text if "://" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def json_text(value: Any, *, indent: bool = True) -> str:
