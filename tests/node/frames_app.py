@@ -89,7 +89,7 @@ SECRETIVE = """
 import json, os, spinney.postmortem
 spinney.postmortem.install()
 pin = json.load(open(os.environ["SPINNEY_PARAMS"]))["pin"]
-spare = {"pin": 123456, "text": f"it is {pin}"}
+spare = {"pin": 123 * 1000 + 456, "text": f"it is {pin}"}
 raise ValueError(spare["text"])
 """
 app.program("secretive_program", [sys.executable, "-c", SECRETIVE], params={"pin": SecretStr})

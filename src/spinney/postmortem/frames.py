@@ -5,6 +5,7 @@ variables, and the innermost frames get theirs first. A document that becomes to
 kept.
 """
 
+import inspect
 import linecache
 import traceback
 import types
@@ -145,7 +146,9 @@ def _add_variables(place: dict[str, Any], frame: types.FrameType, describer: Des
     ``room`` is shared out: each variable gets an equal part of what is left when its turn comes.
     """
     code, variables = frame.f_code, frame.f_locals
-    flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args, **kwargs
+    if code.co_flags & inspect.CO_OPTIMIZED:  # a function, of which Python 3.13 has no dictionary
+        variables = dict(variables)
+    flags = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     place["arguments"] = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags])
     place["locals"] = described = {}
     if type(variables) is not dict:  # code that was run with a mapping of its own
