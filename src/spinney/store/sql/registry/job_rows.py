@@ -105,12 +105,14 @@ VISIBLE = (
 
 
 COUNTS_IN_TREE = (
-    "jobs.superseded is null and not exists (with recursive line (parent_id, superseded) as ("
+    "jobs.superseded is null and (coalesce(jobs.parent_id, jobs.root_id) = jobs.root_id or not exists ("
+    "with recursive line (parent_id, superseded) as ("
     "select p.parent_id, p.superseded from jobs p where p.id = jobs.parent_id union all "
     "select p.parent_id, p.superseded from line cross join jobs p where p.id = line.parent_id) "
-    "select 1 from line where line.superseded is not null)"
+    "select 1 from line where line.superseded is not null))"
 )
-"""The condition that neither a job nor one above it is superseded, by one seek for each job above it."""
+"""The condition that neither a job nor one above it is superseded, by one seek for each job above it. Roots never are,
+so those directly below a root need none."""
 
 
 def is_hidden(tx: Tx, job_id: int) -> bool:
