@@ -320,6 +320,20 @@ def test_a_retry_by_filter_opens_what_is_in_sight_in_place_of_its_parent(
     assert site.states(mixed) == [State.WAITING, State.PENDING, State.FAILED]
 
 
+def test_a_retry_opens_no_cancelled_job_out_of_sight_that_it_names(site: Site) -> None:
+    top = site.submit_one("batch", collection="beta")
+    lease = site.run(top)
+    (mine,) = site.spawn(lease, "one", collection="alpha")
+    site.pass_(lease)
+    site.cancel(top, tree=True)
+    control = ask(site)
+
+    report = control.part(Bulk).run(control.part(Bulk).plan(Order(verb=Verb.RETRY), None, (mine, top)))
+
+    assert (report.touched, [*report.refused]) == (0, [top, mine])
+    assert site.states([top, mine]) == [State.CANCELLED] * 2
+
+
 def test_a_tree_that_is_wholly_in_sight_is_reached(site: Site) -> None:
     parent, born = site.family(n=2, collection="alpha")
     control = ask(site)

@@ -73,7 +73,7 @@ class SqlBulk:
         named: Collection[int] = (),
         positions: Mapping[int, TreePosition] | None = None,
         now_us: int,
-        filter_of_run: Filter | None = None,
+        retried: Filter | None = None,
     ) -> BulkStep:
         """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others
         do not.
@@ -83,8 +83,8 @@ class SqlBulk:
         which the verb was applied already. With a filter, the cancel of a job with open children is not
         refused: the job is cancelled when they have settled. ``named``: jobs that the caller named, so that they and
         the jobs below them count although they, or jobs above them, are superseded. ``positions``: what
-        the step before returned, for jobs in its ``unfinished``. ``filter_of_run``: the caller's own filter; a retry
-        lets cancelled jobs that match it wait for the jobs below them.
+        the step before returned, for jobs in its ``unfinished``. ``retried``: the jobs that the run retries, of those
+        in ``named`` if there are any; cancelled ones wait for the jobs below them that a retry opens.
 
         The result names in ``instead``, for jobs of a retry that failed because of their children, the
         children to retry, and in ``unfinished`` the jobs that did not fit into the transaction. A step that
@@ -101,7 +101,7 @@ class SqlBulk:
                 positions or {},
                 now_us,
                 self._clock,
-                filter_of_run,
+                retried,
             )
             step = working.run(job_ids)
             if step.touched or working.moved:

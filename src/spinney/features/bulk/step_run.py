@@ -66,7 +66,7 @@ class StepRun:
         self._store, self._order, self._actor, self._clock = store, order, actor, clock
         self._size, self._at_once, self._order_scope = size, at_once, order_scope
         self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
-        self._filter: Filter | None = None
+        self._filter = self._mendable
         self._named: Collection[int] = ()
         self._opened: set[int] = set()
         """The jobs that steps have changed or made wait again; in a run by filter only those of the first such step."""
@@ -116,7 +116,7 @@ class StepRun:
                 named=self._named,
                 positions=positions,
                 now_us=self._clock(),
-                filter_of_run=self._filter,
+                retried=self._filter,
             )
             self._remember(step)
             # What was changed with another job, such as the top of its tree, is done.

@@ -1,6 +1,7 @@
 """One step of a bulk verb, in its transaction: the verb applied to some jobs, each under a savepoint of its own."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from spinney.model.errors import Refused, SpinneyError
@@ -50,13 +51,13 @@ class VerbStep:
         positions: Mapping[int, TreePosition],
         now_us: int,
         clock: Callable[[], float],
-        filter_of_run: Filter | None = None,
+        retried: Filter | None = None,
     ) -> None:
-        """Prepare a step in a transaction of the session. ``filter_of_run``: the caller's own filter, where
-        ``job_filter`` may be that of jobs that are retried in place of others."""
+        """Prepare a step in a transaction of the session. ``retried``: the jobs that the run retries, of those in
+        ``named`` if there are any; ``job_filter`` may be that of jobs that are retried in place of others."""
         self.tx, self.registry, self.order, self.actor = tx, session.registry, order, actor
         self.job_filter, self.named, self.now_us, self.clock = job_filter, named, now_us, clock
-        self.filter_of_run = filter_of_run
+        self.retried = retried
         self.positions = positions
         """Where to go on in the trees that earlier steps did not finish."""
         self.trial = session.trying
@@ -186,11 +187,13 @@ class VerbStep:
             row = parent
 
     def _is_retried(self, job_id: int) -> bool:
-        """Return whether the caller has named the job, or its filter matches it."""
-        if self.filter_of_run is None:
-            return job_id in self.named
-        matches = filter_queries.ids(self.tx.all, self.filter_of_run, after=job_id - 1, until=job_id, limit=1)
-        return bool(matches)
+        """Return whether the caller may change the job, and has named it, or its filter matches it."""
+        if self.retried is None:
+            return False
+        listed = self.named or self.retried.ids
+        if listed and job_id not in listed:
+            return False
+        return bool(filter_queries.matching(self.tx.all, replace(self.retried, ids=None), [job_id]))
 
     def _needs_its_children(self, job_id: int) -> bool:
         """Return whether a job that is opened again could not go on without its failed children. It is opened to find

@@ -134,9 +134,15 @@ def count(run_query: RunQuery, job_filter: Filter, *, most: int) -> int:
 def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> set[int]:
     """Return which of these jobs, which matched a moment ago, still match. Only conditions that can change are
     checked."""
-    changing = replace(job_filter, ids=None, root_id=None, parent_id=None, below=None)
-    where, args = conditions(changing)
-    where += [VISIBLE, *_one_of(_states(changing)), "jobs.id in (select j.value from json_each(?) j)"]
+    return matching(
+        run_query, replace(job_filter, ids=None, root_id=None, parent_id=None, below=None), job_ids
+    )
+
+
+def matching(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> set[int]:
+    """Return which of these jobs match, by a look at each."""
+    where, args = conditions(job_filter)
+    where += [VISIBLE, *_one_of(_states(job_filter)), "jobs.id in (select j.value from json_each(?) j)"]
     rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, list_text(job_ids)])
     return {row[0] for row in rows}
 
