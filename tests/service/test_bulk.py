@@ -569,8 +569,10 @@ def test_a_preview_counts_what_a_retry_opens_when_the_job_above_is_open(site: Si
 
 @pytest.mark.parametrize("by_filter", [True, False])
 def test_given_a_cancelled_batch_when_all_of_it_is_retried_then_it_waits_for_its_subjobs(
-    site: Site, bulk: Bulk, *, by_filter: bool
+    site: Site, bulk: Bulk, monkeypatch: pytest.MonkeyPatch, *, by_filter: bool
 ) -> None:
+    # Otherwise a slow machine may open the subjobs in two steps, and the batch report in between.
+    monkeypatch.setattr("spinney.features.bulk.verb_step.ENOUGH_S", 60)
     top, (middle,) = site.family("batch", n=1, child="batch")
     lease = site.run(middle)
     born = site.spawn(lease, n=2)
@@ -582,6 +584,48 @@ def test_given_a_cancelled_batch_when_all_of_it_is_retried_then_it_waits_for_its
 
     assert site.states([top, middle, *born]) == [State.COMPLETED] * 4
     assert [site.stages_run(job) for job in (top, middle)] == [["expand", "report"]] * 2
+
+
+def test_given_a_cancelled_tree_when_it_is_retried_into_a_queue_then_all_of_it_is_moved(
+    site: Site, bulk: Bulk
+) -> None:
+    top, born = site.family("batch", n=2)
+    site.cancel(top, tree=True)
+
+    report = run(bulk, Verb.RETRY, which=Filter(states=(State.CANCELLED,)), queue="urgent")
+
+    assert report.refused == {}
+    assert {site.job(job).queue for job in (top, *born)} == {"urgent"}
+    assert site.states([top, *born]) == [State.WAITING, State.PENDING, State.PENDING]
+
+
+def test_given_a_cancelled_tree_when_it_is_retried_from_a_stage_then_each_job_runs_that(
+    site: Site, bulk: Bulk
+) -> None:
+    top, (middle,) = site.family("batch", n=1, child="batch")
+    site.cancel(top, tree=True)
+
+    run(bulk, Verb.RETRY, middle, top, stage="expand")
+
+    assert site.job(top).stage == "expand"
+
+
+def test_given_a_cancelled_batch_above_one_that_failed_when_all_is_retried_then_it_waits_for_that(
+    site: Site, bulk: Bulk
+) -> None:
+    top, (middle,) = site.family("batch", n=1, child="parent")
+    lease = site.run(middle)
+    (leaf,) = site.spawn(lease)
+    site.pass_(lease)
+    site.fail(site.run(leaf))
+    site.cancel(top, tree=True)
+    assert site.states([top, middle, leaf]) == [State.CANCELLED, State.FAILED, State.FAILED]
+    plan = bulk.plan(Order(verb=Verb.RETRY), Filter(states=(State.CANCELLED, State.FAILED)))
+
+    bulk.run(plan, on_step=lambda report, step: site.drain() and None)
+
+    assert site.states([top, middle, leaf]) == [State.COMPLETED] * 3
+    assert site.stages_run(top) == ["expand", "report"]
 
 
 def test_a_preview_leaves_out_what_a_retry_would_leave(site: Site, bulk: Bulk) -> None:

@@ -164,7 +164,8 @@ class VerbStep:
             self.moved = True
             self._instead.append(job_id)
         else:
-            self._let_cancelled_above_wait(operation, job_id)
+            if self.order.stage is None:
+                self._let_cancelled_above_wait(operation, job_id)
             operation.retry(job_id, self.order.stage)
             self._require_open(operation, job_id)
 
@@ -174,16 +175,20 @@ class VerbStep:
         cancelled."""
         row = job_rows.find_visible(self.tx, job_id)
         while row.parent_id is not None and (parent := job_rows.existing(self.tx, row.parent_id)) is not None:
-            spawned_by = self.tx.value("select spawn_stage from jobs where id = ?", (row.id,))
-            spec = self.registry.types.get(parent.type)
-            if (
-                parent.state is not State.CANCELLED
-                or spec is None
-                or spawned_by not in job_rows.passed_stages(self.tx, parent.id, spec)
-                or not self._is_retried(parent.id)
-            ):
+            superseded, spawned_by = self.tx.one(
+                "select superseded, spawn_stage from jobs where id = ?", (row.id,)
+            )
+            if superseded:
                 return
-            operation.fail_because_of_children(parent.id)
+            if parent.state is State.CANCELLED:
+                spec = self.registry.types.get(parent.type)
+                passed = spec is not None and spawned_by in job_rows.passed_stages(self.tx, parent.id, spec)
+                if not (passed and self._is_retried(parent.id)):
+                    return
+                self._into_queue(operation, parent.id)
+                operation.fail_because_of_children(parent.id)
+            elif parent.state is not State.FAILED or job_rows.waits_for(self.tx, parent.id) != "children":
+                return
             row = parent
 
     def _is_retried(self, job_id: int) -> bool:
