@@ -12,6 +12,7 @@ from spinney.features.holds.commands import LayHold
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.web.pages.text_formats import moment
 
@@ -382,6 +383,21 @@ def test_given_what_was_done_when_the_audit_is_read_then_it_tells_it_and_filters
     assert "a &lt;faster&gt; store" in mine
     assert ">other<" not in mine
     assert "No entry matches" in get(client, "/audit?verb=nothing")
+
+
+def test_given_jobs_that_retention_removed_then_their_ranges_are_shown(world: World) -> None:
+    retention, jobs = world.store.retention, world.site.submit("one", n=3)
+    for job in jobs:
+        world.site.cancel(job)
+    retention.set("one", "cancelled", 0.0, Actor(by="ann", call="c"), now_us=world.site.now)
+    after: int | None = 0
+    for _ in range(2):  # it marks what is to go, then removes it
+        _, after = retention.sweep(after or 0, Actor(by="oak", call="r"), now_us=world.site.now + 1)
+
+    text = get(world.client("operator"), "/audit?verb=remove")
+
+    assert f"jobs {jobs[0]}-{jobs[2]}" in text
+    assert " more" not in text
 
 
 def test_given_a_long_entry_then_all_of_it_unfolds(world: World) -> None:

@@ -126,12 +126,16 @@ def _line(call: AuditCall) -> AuditRow:
     what = details(call.what)
     if not isinstance(what, dict):
         return AuditRow(call=call, words=str(what), jobs=())
-    # The reason has a column of its own, and jobs are links.
-    plain = {name: value for name, value in what.items() if name not in ("reason", "job", "jobs")}
+    # The reason has a column of its own, and jobs are links, unless they are written as ranges.
+    listed = isinstance(what.get("jobs"), list)
+    apart = ("reason", "job", "jobs") if listed else ("reason", "job")
     jobs = _jobs(what)
-    in_all = max(len(jobs), call.count) if "jobs" in what else len(jobs)
+    in_all = max(len(jobs), call.count) if listed else len(jobs)
     return AuditRow(
-        call=call, words=in_words(plain, moment), jobs=jobs[:LISTED], more=in_all - len(jobs[:LISTED])
+        call=call,
+        words=in_words({name: value for name, value in what.items() if name not in apart}, moment),
+        jobs=jobs[:LISTED],
+        more=in_all - len(jobs[:LISTED]),
     )
 
 
