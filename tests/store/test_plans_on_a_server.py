@@ -16,6 +16,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.read.filter_queries import union_parts
 
 FAILED, CANCELLED, ENOUGH = 20_000, 3, 12
 """``ENOUGH``: so often has a statement come that the driver has it prepared, and the server knows it."""
@@ -54,6 +55,16 @@ def test_what_is_asked_again_and_again_is_planned_for_what_is_asked(store: SqlSt
         )
     assert plans[0] == 0
     assert plans[1] > 0
+
+
+def test_the_index_is_entered_once_for_each_job_of_a_list(store: SqlStore) -> None:
+    """With the list twice it is entered for each pair of its items: a million times for a thousand jobs."""
+    with store.database.look() as tx:
+        (part,) = union_parts(tx.all, Filter(ids=tuple(range(1, 501)), superseded=True))
+        plan = tx.column(f"explain select {part.key} from {part.source} where {part.where}", part.args)
+
+    (entered,) = (line for line in plan if "Index Cond" in line and "(id = " in line)
+    assert entered.count("ANY") == 1
 
 
 def test_what_is_written_is_planned_once(store: SqlStore) -> None:

@@ -59,6 +59,8 @@ class AccessPath(NamedTuple):
     """How many rows it has; ``ENOUGH`` when there are more."""
 
 
+LISTED = "jobs.id in (select j.value from json_each(?) j)"
+"""The condition that a job is one of a list."""
 # All jobs by id: the path when no index is shorter than ``ENOUGH``.
 EVERYTHING = AccessPath([("1 = 1", ())], ENOUGH)
 
@@ -88,7 +90,7 @@ def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str
     matched only by a condition that repeats its own, such as ``collection is not null``."""
     indexes: list[Sequence[tuple[str, Sequence[Any]]]] = []
     if job_filter.ids is not None:
-        indexes.append([("jobs.id in (select j.value from json_each(?) j)", [list_text(job_filter.ids)])])
+        indexes.append([(LISTED, [list_text(job_filter.ids)])])
     if job_filter.key is not None:
         has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
         indexes.append([(has_it, [job_filter.parent_id or 0, job_filter.key])])

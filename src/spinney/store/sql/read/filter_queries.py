@@ -56,8 +56,9 @@ def _led(
     lead: access_paths.AccessPath, job_filter: Filter, states: Sequence[State] | None
 ) -> list[UnionPart]:
     """Return the parts that read an index of ``jobs``, one for each of its ranges, and check everything on
-    the rows."""
-    where, args = conditions(job_filter)
+    the rows, but for ids by which the index is entered: PostgreSQL would enter it for each pair of two lists."""
+    by_ids = [entry for entry, _ in lead.parts] == [access_paths.LISTED]
+    where, args = conditions(replace(job_filter, ids=None) if by_ids else job_filter)
     return [
         union_part("jobs", "jobs.id", ([entry, VISIBLE, *where, *_one_of(states)], [*first, *args]))
         for entry, first in lead.parts
@@ -142,7 +143,7 @@ def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> se
 def matching(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> set[int]:
     """Return which of these jobs match, by a look at each."""
     where, args = conditions(job_filter)
-    where += [VISIBLE, *_one_of(_states(job_filter)), "jobs.id in (select j.value from json_each(?) j)"]
+    where += [VISIBLE, *_one_of(_states(job_filter)), access_paths.LISTED]
     rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, list_text(job_ids)])
     return {row[0] for row in rows}
 
@@ -210,7 +211,7 @@ def conditions(job_filter: Filter) -> Conditions:
             *subtree(job_filter.below),
         )
     if job_filter.ids is not None:
-        say("jobs.id in (select j.value from json_each(?) j)", list_text(job_filter.ids))
+        say(access_paths.LISTED, list_text(job_filter.ids))
     if job_filter.superseded is not None:
         say(f"jobs.superseded is {'not ' if job_filter.superseded else ''}null")
     _say_limits(job_filter, say)
