@@ -118,35 +118,39 @@ class _Line:
             self._count()
         settled = all(state in SETTLED for state, n in self.counts.items() if n)
         if settled and not self._few:
-            self.last = self._first_in(SETTLED - {State.COMPLETED}, SHOWN_ENDS)
+            self.last = self._ends()
         return settled
 
     def _count(self) -> None:
         """Count a long list by states, and read its first open job."""
         from spinney.commands.job_queries import CountJobs
 
-        self.counts = Counter()
+        self.counts, self.reached = Counter(), []
         for page in self._pages():
             counts = self._performer.do(CountJobs(ids=page))
             if sum(counts.values()) < len(page):
                 for job_id in page:
                     _job(self._performer, job_id)
             self.counts.update(counts)
-        self.reached = self._first_in(OPEN, 1)
+            if not self.reached and not SETTLED.issuperset(counts):
+                self.reached = self._listed(page, OPEN, 1)
         self._at = bisect_left(self._jobs, self.reached[0].id) if self.reached else len(self._jobs)
 
-    def _first_in(self, states: Iterable[State], limit: int) -> list[Job]:
-        """Return the first jobs of a long list that are in one of these states."""
+    def _ends(self) -> list[Job]:
+        """Return the first jobs of a long list that have settled and did not complete."""
+        ends: list[Job] = []
+        if not self.all_completed:
+            for page in self._pages():
+                if len(ends) < SHOWN_ENDS:
+                    ends += self._listed(page, SETTLED - {State.COMPLETED}, SHOWN_ENDS - len(ends))
+        return ends
+
+    def _listed(self, page: list[int], states: Iterable[State], limit: int) -> list[Job]:
+        """Return the first jobs of a page that are in one of these states."""
         from spinney.commands.job_queries import ListJobs
 
-        first: list[Job] = []
-        for page in self._pages():
-            if len(first) < limit and any(self.counts[state] for state in states):
-                rest = limit - len(first)
-                first += self._performer.do(
-                    ListJobs(ids=page, state=[*states], newest=False, limit=rest)
-                ).items
-        return first
+        jobs = self._performer.do(ListJobs(ids=page, state=[*states], newest=False, limit=limit))
+        return [*jobs.items]
 
     def _pages(self) -> Iterator[list[int]]:
         """Yield the numbers of a long list in pages."""
