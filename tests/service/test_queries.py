@@ -33,6 +33,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import Isolation
+from spinney.service.queries import Queries
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
 
@@ -146,6 +147,28 @@ def test_a_batch_that_was_opened_again_tells_its_throughput_since_then(site: Sit
     batch = full(site).part(Batches).find(top)
     assert (batch.job.started_us, batch.job.settled_us) == (site.now - 100_000_000, site.now)
     assert (batch.settled, batch.per_s) == (4, 0.01)
+
+
+def test_a_batch_that_is_removed_while_the_list_is_read_is_left_out(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = site.family("batch", n=1)
+    second, _ = site.family("batch", n=1)
+    site.drain()
+    counts = Queries.counts
+
+    def remove_and_count(queries: Queries, job_filter: Filter) -> Any:
+        site.delete(second)
+        with site.store.database.write() as tx:
+            tx.run("delete from jobs where id = ?", (second,))
+        monkeypatch.undo()
+        return counts(queries, job_filter)
+
+    monkeypatch.setattr(Queries, "counts", remove_and_count)
+
+    batches, _ = full(site).part(Batches).page(Filter())
+
+    assert [batch.job.id for batch in batches] == [first]
 
 
 # --- explaining -------------------------------------------------------------------------------

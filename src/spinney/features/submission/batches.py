@@ -5,10 +5,11 @@ so they are right after any crash, and reading one costs as much as counting its
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.errors import NoSuch
+from spinney.model.errors import NoSuch, NoSuchJob
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import SETTLED, State
 from spinney.service.queries import Queries
@@ -68,7 +69,8 @@ class Batches(Service):
             roots = self.store.bulk.trees(before=before, limit=limit_)
             left -= limit_
             for job in self._fitting(roots, job_filter):
-                batches.append(self._batch(job))
+                with suppress(NoSuchJob):  # removed meanwhile
+                    batches.append(self._batch(job))
                 if len(batches) == limit:
                     return batches, job.id
             if len(roots) < limit_:
@@ -132,7 +134,7 @@ class Batches(Service):
     def _settled_since_opened(self, job: Job, settled: int) -> int:
         """Return how many of the jobs below a job, of which ``settled`` are settled, have done so since it began, or
         was opened again."""
-        first_us = next((a.started_us for a in self._look.attempts(job.id) if a.started_us), None)
+        first_us = next((a.started_us for a in self.store.attempts(job.id) if a.started_us), None)
         if first_us is None or job.started_us is None or first_us >= job.started_us:
             return settled
         below = Filter(root_id=job.id, below=job.lineage, settled_after_us=job.started_us)
