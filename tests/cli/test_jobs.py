@@ -162,7 +162,7 @@ def test_a_superseded_job_is_marked(bare: Shell) -> None:
     jobs = copied(bare.folder / "spinney.db").jobs
     top, job = jobs["rerun parent"], jobs["superseded failed"]
 
-    assert f"superseded   job {top} runs again without it\n" in bare.ok("show", str(job))
+    assert f"superseded   job {top} was set to run again without it\n" in bare.ok("show", str(job))
     assert json.loads(bare.ok("show", str(job), "--json"))["superseded_by"] == top
     assert "superseded   " not in bare.ok("show", str(top))
     marked = [line.split()[0] for line in bare.ok("tree", str(top)).splitlines() if "(superseded)" in line]

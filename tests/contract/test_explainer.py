@@ -430,7 +430,7 @@ def test_a_superseded_subjob_and_one_below_it(site: Site) -> None:
     for job, before in plain.items():
         explanation = explain(site, job)
         assert explanation.facts == {**before.facts, "superseded_by": top}
-        sentence = f"it no longer counts, since job {top} runs again without it; {before.sentence}"
+        sentence = f"it no longer counts, since job {top} was set to run again without it; {before.sentence}"
         assert explanation.sentence == sentence
     assert "superseded_by" not in explain(site, top).facts
 

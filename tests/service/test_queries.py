@@ -228,8 +228,8 @@ def test_a_job_out_of_sight_that_runs_again_is_not_named(site: Site) -> None:
     site.drain()
     site.rerun(top)
 
-    assert "since a job above it runs again without it; " in explanation_text(site, mine)
-    assert f"since job {top} runs again without it; " in explanation_text(site, mine, AccessScope())
+    assert "since a job above it was set to run again without it; " in explanation_text(site, mine)
+    assert f"since job {top} was set to run again without it; " in explanation_text(site, mine, AccessScope())
 
 
 def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:

@@ -604,7 +604,7 @@ def test_given_a_subjob_of_a_stage_that_ran_again_then_its_page_says_that_it_no_
     link = f'<a class="id" href="/jobs/{top}">#{top}</a>'
     client, words = (
         world.client("viewer"),
-        f"It no longer counts, since job {link} runs again without it; it failed: ",
+        f"It no longer counts, since job {link} was set to run again without it; it failed: ",
     )
     assert words not in get(client, f"/jobs/{child}")
 

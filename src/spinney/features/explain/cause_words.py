@@ -39,7 +39,7 @@ def words(cause: Cause) -> tuple[Pieces, str | None]:
     sentence, command = _WORDS[cause.cause](cause.job_id, facts)
     if "superseded_by" in facts:
         above = "a job above it" if facts["superseded_by"] is None else f"job {facts['superseded_by']}"
-        sentence = f"it no longer counts, since {above} runs again without it; {sentence}"
+        sentence = f"it no longer counts, since {above} was set to run again without it; {sentence}"
     *pieces, rest = re.split(f"{_MARK}([0-9]+){_MARK}", sentence)
     named = [(text, int(number)) for text, number in zip(pieces[::2], pieces[1::2], strict=True)]
     return [*named, (rest, None)], None if command is None else command.replace(_MARK, "")

@@ -224,7 +224,7 @@ def _facts(job: "JobDetails", note: str, children: Mapping[str, int]) -> list[tu
     facts: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
         ("state", display.state_text(job)),
-        ("superseded", None if above is None else f"job {above} runs again without it"),
+        ("superseded", None if above is None else f"job {above} was set to run again without it"),
         ("message", note),
         ("stage", job.stage),
         *places,
