@@ -11,8 +11,9 @@ from pathlib import Path
 MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30
 """In bytes: several times what all tests of the short form write."""
-_FOLDER = "SPINNEY_TESTS_IN_MEMORY"
-"""The environment variable by which the processes of one run share a folder; empty: there is none."""
+_FOLDER = "TESTS_IN_MEMORY"
+"""The environment variable by which the processes of one run share a folder; empty: there is none. Programs of
+jobs see all variables that begin with SPINNEY, so this one does not."""
 _PREFIX = "spinney-tests-"
 
 
