@@ -6,7 +6,7 @@ well under 50 ms, and writes its entry into the audit.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 from spinney.store.contract import Administration, Kernel
 
@@ -52,8 +52,15 @@ class Part(Generic[P]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, store: Any, owner: type) -> P:
-        """Import and make the part, and keep it in the store object under the same name."""
+    @overload
+    def __get__(self, store: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, store: object, owner: type) -> P: ...
+    def __get__(self, store: Any, owner: type) -> Self | P:
+        """Import and make the part, and keep it in the store object under the same name. Of the class, as which Python
+        3.12 looks at each attribute of a protocol, return this object."""
+        if store is None:
+            return self
         module, _, kind = self._path.partition(":")
         part: P = getattr(import_module(f"spinney.{module}"), kind)(store.session)
         # The instance's attribute is found first from now on. Two threads that are here at once get the same part.
