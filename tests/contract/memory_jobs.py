@@ -20,6 +20,7 @@ class Held:
     fence: int
     node: int
     slot: int
+    claimed_us: int
     started: bool = False
 
 

@@ -106,7 +106,7 @@ class Model:
             assert not self._barred(job), f"job {job.id} overtook one of its serial tree"
             assert not self._locked_out(job), f"another has the lock of job {job.id}"
             assert not self._sleeps(job), f"stage {job.stage} of {job.type} sleeps, or one probes"
-            job.lease = Held(lease.fence, node, lease.slot)
+            job.lease = Held(lease.fence, node, lease.slot, self.now_us)
             job.keeps = job.keeps or any(lock.until == "job" for lock in self._spec(job).locks)
         assert len({lease.fence for lease in leases}) == len(leases), "and each is given once"
         self.last_fence = max([self.last_fence, *(lease.fence for lease in leases)])
@@ -346,7 +346,10 @@ class Model:
         until_us = self.asleep.get((job.type, job.stage or ""))
         if until_us is None:
             return False
-        probes = any((j.type, j.stage) == (job.type, job.stage) for j in self.leased())
+        probes = any(
+            (j.type, j.stage) == (job.type, job.stage) and j.lease and j.lease.claimed_us >= until_us
+            for j in self.leased()
+        )
         return probes or until_us > self.now_us
 
     def _stirs(self, job: ModelJob) -> None:
