@@ -30,8 +30,8 @@ class JobDetails(Job):
     allowed: Sequence[str]
     """The verbs that the job's state and your rights allow now."""
     superseded_by: int | None
-    """The job above it that runs a stage again without it, or without one above it, so that it no longer counts; null:
-    it counts."""
+    """The job above it that was set to run a stage again without it, or without one above it, so that it no longer
+    counts; null: it counts."""
     links: Mapping[str, str]
     """Addresses of more about the job."""
 

@@ -37,8 +37,8 @@ def ancestors(path: str) -> list[int]:
 
 
 def superseded_by(path: str, superseded: Collection[int]) -> int | None:
-    """Return the job that runs again without the job of this lineage, or without one above it: the highest such job.
-    None: the job counts. ``superseded``: which of the job and its ancestors are superseded."""
+    """Return the job that was set to run again without the job of this lineage, or without one above it: the highest
+    such job. None: the job counts. ``superseded``: which of the job and its ancestors are superseded."""
     line = pairwise(map(int, path.split(".")))
     return next((above for above, job in line if job in superseded), None)
 

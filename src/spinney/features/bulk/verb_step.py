@@ -175,6 +175,8 @@ class VerbStep:
         cancelled."""
         row = job_rows.find_visible(self.tx, job_id)
         while row.parent_id is not None and (parent := job_rows.existing(self.tx, row.parent_id)) is not None:
+            if parent.state not in (State.CANCELLED, State.FAILED):
+                return
             superseded, spawned_by = self.tx.one(
                 "select superseded, spawn_stage from jobs where id = ?", (row.id,)
             )
@@ -187,7 +189,7 @@ class VerbStep:
                     return
                 self._into_queue(operation, parent.id)
                 operation.fail_because_of_children(parent.id)
-            elif parent.state is not State.FAILED or job_rows.waits_for(self.tx, parent.id) != "children":
+            elif job_rows.waits_for(self.tx, parent.id) != "children":
                 return
             row = parent
 

@@ -30,8 +30,8 @@ class Cause:
     """The values that the wording of the cause needs, in JSON; each cause has its own (see ``cause_words``).
     Keys that name jobs: ``owner`` (of a lock), ``before`` (the job that goes first), ``first`` (open child),
     ``probe``, ``tree``, ``retry`` and ``explain`` (the job to retry or to ask about), ``child`` and ``need`` (the job
-    because of which it failed), ``needs``, ``ring``. ``superseded_by``, with any cause: the job that runs again without
-    this one or one above it, so that this one no longer counts."""
+    because of which it failed), ``needs``, ``ring``. ``superseded_by``, with any cause: the job that was set to run
+    again without this one or one above it, so that this one no longer counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

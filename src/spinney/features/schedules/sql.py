@@ -187,9 +187,8 @@ class SqlSchedules:
         else:
             schedule = replace(schedule, next_us=recurrence.next_us(schedule, now_us))
             if old is not None:
-                with suppress(
-                    UsageError
-                ):  # times that this host cannot compute must not prevent a correction
+                # Times that this host cannot compute must not prevent a correction.
+                with suppress(UsageError):
                     keep_overdue(tx, replace(old, catch_up=schedule.catch_up, paused=schedule.paused), now_us)
         # A schedule that could create no job is refused now, not at its first time.
         new_jobs.plan(self._session.registry, submission_of(schedule, now_us, schedule.by))

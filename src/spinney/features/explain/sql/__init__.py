@@ -43,7 +43,7 @@ class SqlExplainer(SqlPart):
 
 
 def _superseded_by(tx: Tx, row: Row) -> int | None:
-    """Return the job that runs again without this one or one above it, if there is one."""
+    """Return the job that was set to run again without this one or one above it, if there is one."""
     line = (*ancestors(row.lineage), row.id)
     superseded = Filter(ids=line, superseded=True)
     return superseded_by(row.lineage, filter_queries.ids(tx.all, superseded, limit=len(line)))

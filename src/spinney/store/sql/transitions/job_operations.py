@@ -103,8 +103,7 @@ class Operation:
     def _cancel_one(self, row: Row) -> None:
         """Cancel one open job, if it or its tree has a cancel request. A leased one ends by its node, and one with open
         children when these have settled: its request stays until then."""
-        reason = placement.cancel_reason(self.tx, row)
-        if row.state in SETTLED or reason is None:
+        if row.state in SETTLED or (reason := placement.cancel_reason(self.tx, row)) is None:
             return
         self.ids.append(row.id)
         if job_rows.leased_fence(self.tx, row.id) is not None:
