@@ -1,10 +1,12 @@
 """A real receiver of webhooks for tests, which misbehaves as it is told."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 
 @dataclass
@@ -46,8 +48,10 @@ def cut(handler: BaseHTTPRequestHandler) -> None:
 
 
 @contextmanager
-def receiver(*answers: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Receiver]:
-    """One that listens on 127.0.0.1."""
+def receiver(
+    *answers: Callable[[BaseHTTPRequestHandler], None], certificate: Path | None = None
+) -> Iterator[Receiver]:
+    """One that listens on 127.0.0.1. ``certificate``: that of localhost with its key, for one that speaks TLS."""
     made = Receiver(list(answers) or [answer(204)])
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +64,12 @@ def receiver(*answers: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Rec
             """Nothing to say."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        made.url = f"http://127.0.0.1:{server.server_address[1]}/hook?token=tell-nobody"
+        if certificate is not None:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        origin = "http://127.0.0.1" if certificate is None else "https://localhost"
+        made.url = f"{origin}:{server.server_address[1]}/hook?token=tell-nobody"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -55,9 +55,17 @@ def post(
     Unreachable when there was no answer, ValueError for an invalid URL or one that ``transport`` refuses.
     """
     # Imported here: a worker loads the application, and must stay light.
+    import httpcore
     import httpx
 
-    carrier = httpx.HTTPTransport(trust_env=False) if transport is None else transport()
+    if transport is None:
+        # These certificates are those that ``SafeTransport`` trusts, SSL_CERT_FILE among them; httpx, which is to
+        # ignore proxies of the environment, would ignore that file, too.
+        carrier: httpx.BaseTransport = httpx.HTTPTransport(
+            verify=httpcore.default_ssl_context(), trust_env=False
+        )
+    else:
+        carrier = transport()
     # Encodings are declined, so that what is read is what is shown, and no bomb is unpacked.
     plain = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "Spinney"}
     try:
