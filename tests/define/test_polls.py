@@ -78,3 +78,9 @@ def test_a_wrong_row_submits_nothing_and_is_named(
 def test_a_key_is_a_parameter() -> None:
     with pytest.raises(UsageError, match="no parameter 'serial'"):
         app.poll(sync, list, key="serial", every=60, name="wrong")
+
+
+def test_the_jobs_that_read_the_list_are_kept_as_long_as_the_poll_says() -> None:
+    name = app.poll(sync, list, key="receiver", every=60, name="short", keep={"completed": "30d"})
+    assert app.types[name].spec.keep == {"completed": 30 * 86400.0}
+    assert not app.types["sync"].spec.keep

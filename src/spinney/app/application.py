@@ -243,6 +243,7 @@ class Spinney:
         zone: str = "UTC",
         every: Duration | None = None,
         name: str | None = None,
+        keep: Mapping[str, Duration | None] | None = None,
     ) -> str:
         """Declare that each row of a list gets a job of this type again and again, and never two that are unsettled at
         once; return the name of the schedule.
@@ -261,7 +262,8 @@ class Spinney:
             raise UsageError(
                 f"job type {job_type.name!r} has no parameter {key!r}, by which the poll would identify rows"
             )
-        poll = self.job(name=f"poll.{name}", submit="internal")(poll_function(job_type, rows, key, name))
+        declare = self.job(name=f"poll.{name}", submit="internal", keep=keep or {})
+        poll = declare(poll_function(job_type, rows, key, name))
         return self.schedule(poll, cron=cron, zone=zone, every=every, name=f"poll.{name}")
 
     # --- submitting -----------------------------------------------------------------------
