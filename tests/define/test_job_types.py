@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 from pydantic import Field
 
-from spinney import Backoff, Fail, Job, LockSpec, Spinney
+from spinney import Backoff, Fail, Job, LockSpec, Secret, Spinney
 from spinney.define.job import Assignment
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, merge_signatures
 from spinney.model.errors import BadName, UsageError
@@ -293,6 +293,23 @@ def test_a_function_that_no_job_can_call_is_refused(app: Spinney) -> None:
 
     with pytest.raises(BadName):
         app.job(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Annotated[Secret(), str], "'Secret' object has no attribute"),
+        (Annotated[Decimal, Field(max_digits=3, allow_inf_nan=True)], "cannot be used with max_digits"),
+    ],
+)
+def test_an_annotation_whose_parts_do_not_go_together_is_refused(
+    app: Spinney, annotation: Any, reason: str
+) -> None:
+    def odd(thing: Any) -> None: ...
+
+    odd.__annotations__["thing"] = annotation
+    with pytest.raises(UsageError, match=rf"stage 'odd' .* of 'thing' \(.*\) cannot be used: .*{reason}"):
+        app.job(odd)
 
 
 @pytest.mark.parametrize("argv", ["convert -size 3", [], ["convert", 3]])

@@ -18,7 +18,7 @@ import typing_extensions as te
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, SchemaError
 from pydantic_core.core_schema import DecimalSchema, WithDefaultSchema
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
@@ -46,6 +46,8 @@ Reader = Callable[[str], dict[str, Any]]
 
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
 """The exceptions for a value that JSON cannot represent."""
+_UNUSABLE = (SchemaError, AttributeError, TypeError)
+"""The exceptions of pydantic for annotations whose parts do not go together, besides its errors for a user."""
 _DEFAULT_MAX = 200
 _NO_INSTANCES = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -268,6 +270,12 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
             f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
             f"lists, dicts, paths, dates, dataclasses or pydantic models"
         ) from error
+    except _UNUSABLE as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise UsageError(
+            f"{where}: the annotation of {_without_form(fields)} cannot be used: {reason}; correct it "
+            "(the first part of Annotated[…] is the type)"
+        ) from error
     if aliases := named - fields.keys():
         raise UsageError(
             f"{where}: a parameter has the alias {min(aliases)!r}, and parameters are stored and passed by their own "
@@ -364,7 +372,7 @@ def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
     for name, field in fields.items():
         try:
             TypeAdapter(field.annotation).json_schema(schema_generator=_SchemaGenerator)
-        except (PydanticUserError, UsageError):
+        except (PydanticUserError, UsageError, *_UNUSABLE):
             return f"{name!r} ({annotation_text(field.annotation)})"
     return "one of them"
 
