@@ -37,6 +37,9 @@ OPEN = tuple(state for state in State if state not in SETTLED)
 LEASED = frozenset({State.CLAIMED, State.RUNNING})
 """States that are read from a lease, never written into the job's row."""
 
+NEEDS_NODE = LEASED | {State.PENDING}
+"""States in which a job needs a node that lives: one that takes it, or the one that has it."""
+
 _S = State
 # From a state (None: the job is new) to the states in which a job may be after one step.
 TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(

@@ -15,7 +15,7 @@ from spinney.features.explain.explanation import Explanation
 from spinney.features.explain.service import Explainer
 from spinney.model.jobs import Filter, Job
 from spinney.model.queue_selection import may_serve
-from spinney.model.states import State
+from spinney.model.states import NEEDS_NODE, State
 from spinney.model.types import Isolation
 from spinney.model.values.lists import All
 from spinney.service.queries import Queries
@@ -45,10 +45,6 @@ class Obstacle:
     """With ``drained`` and ``silent``, a node that could run it, or the one that has it."""
 
 
-OBSTRUCTED = (State.PENDING, State.CLAIMED, State.RUNNING)
-"""The states in which a job may have an obstacle."""
-
-
 class ExplainJob(Command, route="GET /jobs/{job}/explain"):
     """Say why a job is not running.
 
@@ -74,7 +70,7 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
     ]
 
     def run(self, service: Service) -> All[Obstacle]:
-        open_jobs = Filter(ids=tuple(self.jobs), states=OBSTRUCTED)
+        open_jobs = Filter(ids=tuple(self.jobs), states=tuple(NEEDS_NODE))
         jobs = service.part(Queries).jobs(open_jobs, limit=PAGE_MAX)
         return All(items=list(filter(None, map(_obstacles(service.store, service.clock()), jobs))))
 

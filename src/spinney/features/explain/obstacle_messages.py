@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Job
-from spinney.model.states import State
+from spinney.model.states import NEEDS_NODE, State
 from spinney.terminal.output import display
 
 if TYPE_CHECKING:
@@ -27,11 +27,9 @@ def obstacle_messages(performer: "Performs", jobs: Collection[Job]) -> Callable[
     own keeps it. The own message of a job that a node has is replaced, because it was true when the node was last
     heard of.
     """
-    from spinney.features.explain.commands import OBSTRUCTED
-
     lanes: dict[object, int] = {}
     for job in jobs:
-        if job.state in OBSTRUCTED and not _keeps_its_own(job):
+        if job.state in NEEDS_NODE and not _keeps_its_own(job):
             lanes.setdefault(_lane(job), job.id)
     obstacles: dict[int, Obstacle] = {}
     if lanes:
