@@ -106,6 +106,11 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
         store.beat(node_id, now_us=now_us())
         return now_us()
 
+    registered: list[str] = []
+
+    async def register() -> None:
+        registered.append("types")
+
     # When it beats before a starting one of its name has declared it dead
     here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
@@ -116,9 +121,48 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
             now_us=beats_first,
         )
         with pytest.raises(NodeRefused, match="is alive on h"):
-            await wait_for_name(context, monotonic=lambda: next(clock))
-    # Then it has not left
+            await wait_for_name(context, register, monotonic=lambda: next(clock))
+    # Then it has not left, and nothing of the refused one is in the store
     assert [node.id for node in store.nodes()] == [node_id]
+    assert not registered
+    store.close()
+
+
+async def test_a_node_is_asked_to_drain_only_when_the_application_of_its_successor_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a living node of the name, and a successor whose application the store refuses at first
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    node_id = store.join(NODE, now_us=now_us())
+    steps: list[str] = []
+    refusal: list[Exception] = [UsageError("no such type")]
+
+    async def register() -> None:
+        steps.append("register")
+        if refusal:
+            raise refusal.pop()
+
+    def drains(pid: int, number: int) -> None:
+        assert (pid, number) == (NODE.pid, signal.SIGTERM)
+        steps.append("drain")
+        store.update_node(node_id, state="draining", now_us=now_us())
+
+    monkeypatch.setattr(os, "kill", drains)
+    async with StoreThread("starting", lambda: open_store(url)) as db:
+        context: Any = SimpleNamespace(
+            writer=db,
+            host=SimpleNamespace(proven_gone=lambda node: False, within_reach=lambda node: True),
+            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
+            now_us=now_us,
+        )
+        # When it starts, and starts again
+        with pytest.raises(UsageError):
+            await wait_for_name(context, register)
+        assert steps == ["register"]
+        await wait_for_name(context, register)
+    # Then the node worked on in between
+    assert steps == ["register", "register", "drain"]
     store.close()
 
 
@@ -138,6 +182,9 @@ async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_
             store.beat(node_id, now_us=now_us())
         return seconds
 
+    async def register() -> None:
+        raise AssertionError("a node that may not start is registered")
+
     # When another one starts under its name
     here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
@@ -148,7 +195,7 @@ async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_
             now_us=now_us,
         )
         with pytest.raises(NodeRefused, match="is alive on h"):
-            await wait_for_name(context, monotonic=monotonic)
+            await wait_for_name(context, register, monotonic=monotonic)
     # Then it was told so if that one might have been dead
     assert ("--dead oak" in caplog.text) is advised
     store.close()
@@ -189,12 +236,16 @@ def test_a_second_node_of_a_living_name_is_refused_unless_it_is_to_replace_that(
     go, notes = cluster.file("go"), cluster.file("notes")
     ids = cluster.submit("wait_for", *({"file": str(go), "note_in": str(notes)} for _ in range(2)))
     until(lambda: len(lines(notes)) == 2, "both run")
+    types = set(cluster.store.types())
     # When another comes under its name, it is told how to go about it
-    second = cluster.start()
+    second = cluster.start(app="schedule_app:app")
     _, log = second.process.communicate(timeout=30)
     assert second.process.returncode == 1
     assert "--replace" in log
     assert "Traceback" not in log
+    # And its application is not in the store, where jobs would wait for what no node runs
+    assert set(cluster.store.types()) == types
+    assert not cluster.store.schedules.all()
     # And when one takes over from it, the old one drains while the new one claims
     new = cluster.node(slots=2, replace=True, poll_s=0.05)
     assert {n.state for n in cluster.store.nodes()} == {"draining", "active"}

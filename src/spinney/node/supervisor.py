@@ -1,8 +1,8 @@
 """The supervisor: it claims, dispatches, records and recovers jobs. It never runs or imports user code.
 
-**Start.** The first worker loads the application and reports its job types, which are registered, and its schedules,
-which are put into the store unless an operator has changed them; then the node makes sure that no other node has its
-name, joins, and works.
+**Start.** The first worker loads the application and reports its job types and schedules. The node makes sure that no
+other node has its name; then it registers the types, puts the schedules into the store unless an operator has changed
+them, joins, and works.
 
 **Work.** Each part is a task of its own (``DispatchAssembly``, ``services``), and parts notify each other by
 ``NodeSignals``. If one of them fails, the node ends, and the guard cleans up.
@@ -25,7 +25,7 @@ from spinney.folders import folders
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Filter, Lease, Record
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.schedules import DECLARER, Schedule
+from spinney.model.settings.schedules import DECLARER
 from spinney.model.states import State
 from spinney.model.values import times
 from spinney.model.values.hints import first_of
@@ -60,6 +60,7 @@ from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
+from spinney.node.workers.worker_reports import Hello
 from spinney.store.parts import Store
 from spinney.wakeup import local as wakeup_socket
 
@@ -240,7 +241,7 @@ class Supervisor:
     # --- start, work, end -----------------------------------------------------------------
 
     async def _work(self, context: NodeContext, assembly: DispatchAssembly) -> None:
-        """Load the application in the first worker, register its types, join, and work until the node is to end."""
+        """Load the application in the first worker, join with its types, and work until the node is to end."""
         writer, lease_s = context.writer, self._settings.lease_period_s
         try:
             backlog = await context.reader.insist(
@@ -251,16 +252,13 @@ class Supervisor:
             if hello.error is not None:
                 raise UsageError(hello.error)
             _require_own_store(self._settings, hello.store)
-            await writer.insist(
-                lambda store: store.register(hello.types, hello.queues, hello.locks), for_s=lease_s
-            )
             if self._measurements is not None:
                 self._measurements.expect(hello.types)
-            await self._declare(writer, hello.schedules)
             async with membership(
                 context,
                 self._own,
                 hello,
+                register=partial(self._register, writer, hello),
                 open_for_beats=self._open_for_beats,
                 deadline=self._deadline,
                 root_fingerprint=self._root_fingerprint,
@@ -290,12 +288,16 @@ class Supervisor:
         finally:
             await assembly.pool.end_all(0.0)
 
-    async def _declare(self, writer: StoreThread, schedules: Sequence[Schedule]) -> None:
-        """Put the application's schedules into the store. One that an operator has changed stays, which is logged."""
+    async def _register(self, writer: StoreThread, hello: Hello) -> None:
+        """Put the application's types, queues, locks and schedules into the store. A schedule that an operator has
+        changed stays, which is logged."""
+        lease_s = self._settings.lease_period_s
+        await writer.insist(
+            lambda store: store.register(hello.types, hello.queues, hello.locks), for_s=lease_s
+        )
         actor, now_us = Actor(by=DECLARER), self._now_us()
         names = await writer.insist(
-            lambda store: store.schedules.declare(schedules, actor, now_us=now_us),
-            for_s=self._settings.lease_period_s,
+            lambda store: store.schedules.declare(hello.schedules, actor, now_us=now_us), for_s=lease_s
         )
         for name in names:
             log.warning(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,7 @@ async def membership(
     own: Instance,
     hello: Hello,
     *,
+    register: Callable[[], Awaitable[None]],
     open_for_beats: Callable[[], Store],
     deadline: Deadline,
     root_fingerprint: str | None,
@@ -52,15 +53,16 @@ async def membership(
 ) -> AsyncIterator[Member]:
     """Join the cluster, be a member within the block, and leave it.
 
-    ``root_fingerprint``: that of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
-    returns why the node is degraded, which each heartbeat stores. Raises NodeRefused when another node has the name.
+    ``register``: see ``wait_for_name``. ``root_fingerprint``: that of the folder root, where folders are local.
+    ``on_dead``: see ``Heartbeat``. ``trouble`` returns why the node is degraded, which each heartbeat stores. Raises
+    NodeRefused when another node has the name.
     """
     settings, host, writer, now_us = context.settings, context.host, context.writer, context.now_us
     node = _node_info(settings, own, host, hello, root_fingerprint)
     lease_s = settings.lease_period_s
     await _skip_numbers_of_folders(context)
     async with startup_lock(host.run_dir, settings.name):
-        await wait_for_name(context)
+        await wait_for_name(context, register)
         # It is set before the node joins, because the guard cleans up after it only when it holds no leases.
         deadline.renew(good_until_ns(boot_ns(), lease_s))
         joined_us = now_us()

@@ -1,8 +1,13 @@
 """Start under a name that another node may have, or may have had.
 
+A start that is refused leaves the store as it was: the application is registered only when no other node stands in the
+way. Otherwise the types of a newer application would be in the store although only the older one runs, and jobs would
+wait for stages that no node has.
+
 * The predecessor is proven gone: its leases are taken back at once.
 * It beats: this start is refused; with ``replace`` it is asked to drain, and this one continues as soon as it does.
-Both then share the name's slots, which the store counts together.
+Both then share the name's slots, which the store counts together. It is asked only when the application of this one is
+registered, so that it keeps working where that fails.
 * Neither: this one waits for the end of its lease, which is the one in its row, not that of the node that starts. It
   says so as soon as the other is silent, and not before: a node that lives beats within a second or two.
 
@@ -21,7 +26,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -64,17 +69,24 @@ async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
         os.close(fd)
 
 
-async def wait_for_name(context: NodeContext, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-    """Return when a node of the name in the settings may join. Raises NodeRefused when another is alive."""
+async def wait_for_name(
+    context: NodeContext,
+    register: Callable[[], Awaitable[None]],
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> None:
+    """Return when a node of the name in the settings may join, and its application is registered.
+
+    ``register`` puts the types and schedules of the application into the store. It is called once, and before another
+    node is asked to drain. Raises NodeRefused when another node is alive, and what ``register`` raises.
+    """
     db, this_host, settings = context.writer, context.host, context.settings
     watch, draining, announced = LivenessWatch(), set[int](), set[int]()
-    begun_s = monotonic()
+    begun_s, registered = monotonic(), False
     while True:
         queried_s = monotonic()
         nodes = await db.insist(lambda store: store.nodes(), for_s=settings.lease_period_s)
         present = [node for node in nodes if node.name == settings.name]
-        if not present:
-            return
         dead = {node.id for node in watch.look(present, queried_s, monotonic())}
         in_the_way, taken_back = [], False
         for node in present:
@@ -83,6 +95,11 @@ async def wait_for_name(context: NodeContext, *, monotonic: Callable[[], float] 
                 taken_back = True
             elif node.state == "active" or not settings.replace:
                 in_the_way.append(node)
+        replaces = settings.replace and any(map(this_host.within_reach, in_the_way))
+        if not registered and (replaces or not (in_the_way or taken_back)):
+            await register()
+            registered = True
+            continue  # what was read before is old by now
         for node in in_the_way:
             if settings.replace and this_host.within_reach(node):
                 _ask_to_drain(node, draining)
