@@ -1,7 +1,6 @@
 """New stores, without the time that making one takes, which is ten times that of most tests: in a file a copy, on a
 server the schema of this process, emptied."""
 
-import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from process_end import at_process_end
 from servers import postgres_schema, postgres_url
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
@@ -53,7 +53,7 @@ def new_store(file: Path, fill: Fill | None = None) -> str:
 @cache
 def _made(fill: Fill | None) -> Path:
     folder = tempfile.TemporaryDirectory(prefix="spinney-new-store-")
-    atexit.register(folder.cleanup)
+    at_process_end(folder.cleanup)
     file = Path(folder.name) / "spinney.db"
     store = open_store(f"sqlite:///{file}" if fill is None else new_store(file))
     if fill is None:
@@ -89,7 +89,7 @@ def at_tables(url: str) -> "psycopg.Connection[Any]":
 def _schema_of_this_process() -> str:
     stack = ExitStack()
     url = stack.enter_context(postgres_schema())
-    atexit.register(stack.close)
+    at_process_end(stack.close)
     store = open_store(url)
     store.create()
     store.close()

@@ -1,6 +1,5 @@
 """The stores under test. A new store joins by one more entry in ``PLACES``."""
 
-import atexit
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from in_memory import in_memory
 from new_store import at_tables, new_store, new_store_on_server
+from process_end import at_process_end
 from servers import pooled
 from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
@@ -65,7 +65,7 @@ def _pooled(*, usual: bool = False) -> Iterator[Opener]:
 def _pooler_of_this_process(url: str) -> str:
     stack = ExitStack()
     url_of_pooler = stack.enter_context(pooled(url))
-    atexit.register(stack.close)
+    at_process_end(stack.close)
     return url_of_pooler
 
 

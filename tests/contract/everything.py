@@ -6,7 +6,6 @@ no difference. The names are stable: tests may rely on ``STANDS`` (which state e
 beside.
 """
 
-import atexit
 import copy
 import shutil
 import sqlite3
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from process_end import at_process_end
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.queues import QueueSpec
@@ -185,7 +185,7 @@ def copied(file: Path) -> Everything:
 @cache
 def _once() -> tuple[Everything, Path]:
     folder = tempfile.TemporaryDirectory(prefix="spinney-everything-")
-    atexit.register(folder.cleanup)
+    at_process_end(folder.cleanup)
     file = Path(folder.name) / "spinney.db"
     made = filled(f"sqlite:///{file}")
     assert not file.with_name(f"{file.name}-wal").exists(), "all of it is in the file"

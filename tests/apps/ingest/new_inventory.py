@@ -1,7 +1,6 @@
 """New inventories, without the time that making one takes, which is ten times that of most tests: in a file a copy, on
 a server the schema of this process, emptied."""
 
-import atexit
 import shutil
 import tempfile
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 
+from process_end import at_process_end
 from servers import postgres_schema, postgres_url
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.inventory.schema import metadata
@@ -35,7 +35,7 @@ def new_inventory_on_server() -> str:
 @cache
 def _made() -> Path:
     folder = tempfile.TemporaryDirectory(prefix="spinney-inventory-")
-    atexit.register(folder.cleanup)
+    at_process_end(folder.cleanup)
     file = Path(folder.name) / "inventory.db"
     with open_inventory(f"sqlite:///{file}") as inventory:
         inventory.init()
@@ -46,7 +46,7 @@ def _made() -> Path:
 def _schema_of_this_process() -> str:
     stack = ExitStack()
     url = stack.enter_context(postgres_schema())
-    atexit.register(stack.close)
+    at_process_end(stack.close)
     with open_inventory(url) as inventory:
         inventory.init()
     return url

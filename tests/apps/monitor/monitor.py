@@ -1,6 +1,5 @@
 """A monitor as tests run it."""
 
-import atexit
 import os
 import shutil
 import signal
@@ -17,6 +16,7 @@ import orjson
 import psutil
 
 from cli.shell import Shell
+from process_end import at_process_end
 from waiting import until
 
 PATIENCE_S = 120.0
@@ -129,7 +129,7 @@ class Monitor:
 def _set_up_in_files() -> Path:
     """Return a folder that is removed at the end of the process."""
     folder = tempfile.TemporaryDirectory(prefix="spinney-monitor-")
-    atexit.register(folder.cleanup)
+    at_process_end(folder.cleanup)
     place = Path(folder.name)
     Monitor(place=place, store=f"sqlite:///{place}/spinney.db")._make()
     return place

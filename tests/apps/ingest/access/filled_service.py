@@ -1,6 +1,5 @@
 """An ingest service that holds something: settings, archive, inventory, and a store that knows its job types."""
 
-import atexit
 import hashlib
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from new_store import new_store, new_store_on_server
+from process_end import at_process_end
 from spinney.apps.ingest import app
 from spinney.apps.ingest.access.tickets import AccessOrder
 from spinney.apps.ingest.config import open_resources, settings
@@ -203,7 +203,7 @@ def service(
 def _template() -> Path:
     """Everything empty, to copy: to make it takes longer than most tests."""
     temporary = tempfile.TemporaryDirectory(prefix="spinney-ingest-")
-    atexit.register(temporary.cleanup)
+    at_process_end(temporary.cleanup)
     folder = Path(temporary.name) / "empty"
     open_storage(folder / "archive")
     (folder / "home").mkdir()
