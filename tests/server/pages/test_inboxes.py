@@ -92,7 +92,7 @@ def test_given_an_inbox_when_paused_scanned_and_resumed_then_it_is_by_those_who_
     assert "It takes nothing until it is resumed" in text
     post(world, f"{uploads}/resume", "admin")
     assert not world.store.inboxes.all()[0].paused
-    post(world, f"{uploads}/burn", "admin", 422)
+    post(world, f"{uploads}/burn", "admin", 404)
 
 
 def test_who_may_not_look_at_inboxes_sees_none(world: World, uploads: str) -> None:

@@ -69,10 +69,11 @@ async def make_own(request: Request, context: Authenticated, form: Form) -> Resp
 for _path in (TOKENS, OWN):
     add_action(
         router,
-        f"{_path}/{{name}}/revoke",
-        lambda name, form: RevokeToken(token=name, reason=form.maybe("reason")),
+        _path,
+        "revoke",
+        RevokeToken,
         lambda name, token: f"Token {token.name} is revoked",
-        back=_path,
+        at_list=True,
     )
 
 

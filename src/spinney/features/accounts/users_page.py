@@ -1,6 +1,7 @@
 """The pages of users: the list, a user's details, and the actions of admins on both."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -162,32 +163,10 @@ def _path(name: str) -> str:
     return f"{USERS}/{segment(name)}"
 
 
-add_action(
-    router,
-    f"{USERS}/{{name}}/disable",
-    lambda name, form: ChangeUser(name=name, disabled=True, reason=form.maybe("reason")),
-    "{name} is disabled: sessions and tokens are void",
-    back=_path,
+_add_action = partial(add_action, router, USERS)
+_add_action("disable", ChangeUser, "{name} is disabled: sessions and tokens are void", disabled=True)
+_add_action("enable", ChangeUser, "{name} is enabled", disabled=False)
+_add_action(
+    "sessions", EndSessions, lambda name, result: f"{counted(result.ended, 'session')} of {name} ended"
 )
-add_action(
-    router,
-    f"{USERS}/{{name}}/enable",
-    lambda name, form: ChangeUser(name=name, disabled=False, reason=form.maybe("reason")),
-    "{name} is enabled",
-    back=_path,
-)
-add_action(
-    router,
-    f"{USERS}/{{name}}/sessions",
-    lambda name, form: EndSessions(name=name, reason=form.maybe("reason")),
-    lambda name, result: f"{counted(result.ended, 'session')} of {name} ended",
-    back=_path,
-)
-add_action(
-    router,
-    f"{USERS}/{{name}}/delete",
-    lambda name, form: DeleteUser(name=name, reason=form.maybe("reason")),
-    "{name} is deleted with all tokens",
-    back=_path,
-    done_at=USERS,
-)
+_add_action("delete", DeleteUser, "{name} is deleted with all tokens", removes=True)

@@ -9,6 +9,7 @@ browser sends the form whole.
 import asyncio
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -27,7 +28,7 @@ from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.settings.inboxes import Arrival, Inbox, Upload
 from spinney.model.values.lists import Page
 from spinney.web.files import spool
-from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
+from spinney.web.pages.forms import add_action, page_or_part, run_and_redirect
 from spinney.web.pages.page_responses import page, segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -35,8 +36,6 @@ router = APIRouter(include_in_schema=False)
 
 ARRIVALS = 50
 """How many arrivals a page has."""
-_DONE = {"pause": "is paused", "resume": "is resumed", "scan": "is looked through"}
-"""What became of an inbox, by the verb of its form."""
 _TOPICS = ("overview",)
 
 
@@ -158,24 +157,13 @@ def _made_text(made: Sequence[Upload]) -> str:
     return ", ".join(f"{upload.name} became job {upload.job_id}" for upload in made)
 
 
-@router.post("/inboxes/{name}/{verb}")
-async def verb(context: Authenticated, name: str, verb: str, form: Form) -> Response:
-    """Pause, resume or scan an inbox, and redirect to its page."""
-    if verb not in _DONE:
-        raise UsageError(f"{verb[:40]!r} is no action on an inbox; use one of: {', '.join(_DONE)}")
-    reason = form.maybe("reason")
-
-    def call(control: Control) -> Inbox:
-        if verb == "scan":
-            return control.do(ScanInbox(name=name, reason=reason))
-        return control.do(PauseInbox(name=name, paused=verb == "pause", reason=reason))
-
-    return await run_and_redirect(
-        context, f"/inboxes/{segment(name)}", call, lambda done: f"Inbox {done.name} {_DONE[verb]}"
-    )
-
-
 def _is_unlimited(context: RequestContext, role: Role) -> bool:
     """Return whether the caller has this role for all jobs."""
     rights = context.principal.rights
     return rights.permits(role) and rights.everywhere
+
+
+_add_action = partial(add_action, router, "/inboxes")
+_add_action("pause", PauseInbox, "Inbox {name} is paused", paused=True)
+_add_action("resume", PauseInbox, "Inbox {name} is resumed", paused=False)
+_add_action("scan", ScanInbox, "Inbox {name} is looked through")

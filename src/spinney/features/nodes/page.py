@@ -61,21 +61,12 @@ def _slots_text(name: str, orders: NodeOrders) -> str:
     return f"Node {name} now has {slots}"
 
 
-_add_action = partial(add_action, router, back=NODES)
+_add_action = partial(add_action, router, NODES, at_list=True)
+_add_action("drain", DrainNode, "Node {name} takes no new jobs; running jobs finish")
+_add_action("resume", ResumeNode, "Node {name} takes jobs again")
 _add_action(
-    f"{NODES}/{{name}}/drain",
-    lambda name, form: DrainNode(node=name, reason=form.maybe("reason")),
-    "Node {name} takes no new jobs; running jobs finish",
-)
-_add_action(
-    f"{NODES}/{{name}}/resume",
-    lambda name, form: ResumeNode(node=name, reason=form.maybe("reason")),
-    "Node {name} takes jobs again",
-)
-_add_action(
-    f"{NODES}/{{name}}/slots",
-    lambda name, form: SetSlots(
-        node=name, slots=form.whole("slots", "number of slots"), reason=form.maybe("reason")
-    ),
+    "slots",
+    SetSlots,
     _slots_text,
+    read=lambda form: {"slots": form.whole("slots", "number of slots")},
 )

@@ -293,25 +293,18 @@ def _path(name: str) -> str:
     return f"{QUEUES}/{segment(name)}"
 
 
-_add_action = partial(add_action, router, back=_path)
+_add_action = partial(add_action, router, QUEUES)
+_add_action("limit", ChangeQueue, _limit_text, read=lambda form: {"limit": _limit(form)})
+_add_action("type", ChangeQueue, _type_text, read=lambda form: {"type": form.maybe("type")})
 _add_action(
-    f"{QUEUES}/{{name}}/limit",
-    lambda name, form: ChangeQueue(name=name, limit=_limit(form), reason=form.maybe("reason")),
-    _limit_text,
-)
-_add_action(
-    f"{QUEUES}/{{name}}/type",
-    lambda name, form: ChangeQueue(name=name, type=form.maybe("type"), reason=form.maybe("reason")),
-    _type_text,
-)
-_add_action(
-    f"{QUEUES}/{{name}}/declared",
-    lambda name, form: ChangeQueue(name=name, declared=[*form.all("field")], reason=form.maybe("reason")),
+    "declared",
+    ChangeQueue,
     "Queue {name} is reset to what is declared",
+    read=lambda form: {"declared": [*form.all("field")]},
 )
 _add_action(
-    f"{QUEUES}/{{name}}/delete",
-    lambda name, form: DeleteQueue(name=name, reason=form.maybe("reason")),
+    "delete",
+    DeleteQueue,
     "Queue {name} is deleted; an application that declares it creates it again",
-    done_at=QUEUES,
+    removes=True,
 )

@@ -6,6 +6,7 @@ their fields.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -22,7 +23,7 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.scheduling import recurrence
 from spinney.web.pages import options_form, param_fields
-from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
+from spinney.web.pages.forms import add_action, page_or_part
 from spinney.web.pages.page_responses import page, redirect, segment
 from spinney.web.pages.param_fields import PREFIX, Kind
 from spinney.web.problems import kind
@@ -38,8 +39,6 @@ LOOKED_AT = 500
 """The most schedules of a long list for which the last job is read."""
 _TOPICS = ("schedules", "overview")
 """Events at which the page's script reads the live part again."""
-_VERBS = ("pause", "resume", "run", "drop")
-"""The actions of the buttons."""
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 
@@ -123,39 +122,11 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
     )
 
 
-@router.post("/schedules/{name}/{verb}")
-async def verb(context: Authenticated, name: Name, verb: str, form: Form) -> Response:
-    """Do an action on a schedule, and redirect to the page where the button was; to the list when the schedule is
-    deleted."""
-    if verb not in _VERBS:
-        raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
-    back = "/schedules" if form.text("back") == "list" else f"/schedules/{segment(name)}"
-    return await run_and_redirect(
-        context,
-        back,
-        lambda control: _done(control, verb, name, form.maybe("reason")),
-        str,
-        done_at="/schedules" if verb == "drop" else None,
-    )
-
-
-# --- actions ----------------------------------------------------------------------------------
+# --- reading the form -------------------------------------------------------------------------
 
 
 def _require(control: Control) -> None:
     control.require(Role.OPERATOR, "make schedules")
-
-
-def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
-    """Do an action, and return what happened, as a sentence."""
-    if verb_ == "run":
-        return f"Schedule {name} has submitted job {control.do(RunSchedule(name=name)).id}"
-    if verb_ == "drop":
-        control.do(DropSchedule(name=name, reason=reason))
-        return f"Schedule {name} is deleted; its jobs stay"
-    paused = verb_ == "pause"
-    control.do(PauseSchedule(name=name, paused=paused, reason=reason))
-    return f"Schedule {name} is {'paused' if paused else 'resumed'}"
 
 
 def _interval(values: Mapping[str, str], errors: dict[str, str]) -> float | None:
@@ -261,3 +232,10 @@ async def _form(
         overlaps=list(Overlap),
         catch_ups=list(CatchUp),
     )
+
+
+_add_action = partial(add_action, router, "/schedules")
+_add_action("pause", PauseSchedule, "Schedule {name} is paused", paused=True)
+_add_action("resume", PauseSchedule, "Schedule {name} is resumed", paused=False)
+_add_action("run", RunSchedule, lambda name, job: f"Schedule {name} has submitted job {job.id}")
+_add_action("drop", DropSchedule, "Schedule {name} is deleted; its jobs stay", removes=True)

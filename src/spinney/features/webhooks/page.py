@@ -260,26 +260,8 @@ def _path(name: str) -> str:
     return f"{WEBHOOKS}/{segment(name)}"
 
 
-_add_action = partial(add_action, router, back=_path)
-_add_action(
-    f"{WEBHOOKS}/{{name}}/pause",
-    lambda name, form: ChangeWebhook(name=name, paused=True, reason=form.maybe("reason")),
-    "Webhook {name} is paused; deliveries are kept for 30 days",
-)
-_add_action(
-    f"{WEBHOOKS}/{{name}}/resume",
-    lambda name, form: ChangeWebhook(name=name, paused=False, reason=form.maybe("reason")),
-    "Webhook {name} is resumed; pending deliveries are sent",
-)
-_add_action(
-    f"{WEBHOOKS}/{{name}}/test",
-    lambda name, form: PingWebhook(name=name),
-    "A ping is being sent; its result is listed under the deliveries",
-)
-_add_action(
-    f"{WEBHOOKS}/{{name}}/remove",
-    lambda name, form: RemoveWebhook(name=name, reason=form.maybe("reason")),
-    "Webhook {name} is deleted",
-    done_at=WEBHOOKS,
-    long=True,
-)
+_add_action = partial(add_action, router, WEBHOOKS)
+_add_action("pause", ChangeWebhook, "Webhook {name} is paused; deliveries are kept for 30 days", paused=True)
+_add_action("resume", ChangeWebhook, "Webhook {name} is resumed; pending deliveries are sent", paused=False)
+_add_action("test", PingWebhook, "A ping is being sent; its result is listed under the deliveries")
+_add_action("remove", RemoveWebhook, "Webhook {name} is deleted", removes=True)

@@ -13,13 +13,13 @@ from fastapi import APIRouter, Depends, Request
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from spinney.commands.command import Returns
+from spinney.commands.command import Command
 from spinney.commands.control import Control
 from spinney.model.errors import NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.media_types import wants_part
-from spinney.web.pages.page_responses import page, part, redirect
+from spinney.web.pages.page_responses import page, part, redirect, segment
 from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.pages.text_formats import capital
 from spinney.web.request_context import Authenticated, RequestContext, now_us
@@ -185,33 +185,42 @@ async def run_and_redirect(
 
 def add_action(
     router: APIRouter,
-    path: str,
-    command: Callable[[str, FormFields], Returns[T]],
-    done: Callable[[str, T], str] | str,
+    listed_at: str,
+    verb: str,
+    command: type[Command],
+    done: Callable[[str, Any], str] | str,
     *,
-    back: Callable[[str], str] | str,
-    done_at: str | None = None,
-    long: bool = False,
+    read: Callable[[FormFields], Mapping[str, Any]] = lambda form: {},
+    at_list: bool = False,
+    removes: bool = False,
+    **values: Any,
 ) -> None:
-    """Add the route of a button: it performs a command on the object that ``{name}`` in ``path`` names, and leads back
-    to a page that says what happened.
+    """Add the route of a button: it performs a command on the object that the path names, ``LIST/NAME/VERB``, and leads
+    back to the object's page, which says what happened.
 
-    ``command`` makes the command of that name and the form's fields; ``done`` the sentence that is shown, with the
-    command's result; ``back`` the path of the next page. ``done_at``: see ``run_and_redirect``. ``long``: the command
-    may take long.
+    ``listed_at``: the path of the list of such objects. ``done``: the sentence that is shown, or what makes it of the
+    name and the command's result. ``read`` returns the fields of the command that the form has, beside the reason;
+    ``values`` are others. ``at_list``: the button is on the list, to which a form also leads that says so (``back``).
+    ``removes``: the object has no page afterwards.
     """
+    (named,) = command.route.in_path
 
     async def action(context: Authenticated, name: str, form: Form) -> Response:
+        def call(control: Control) -> Any:
+            reason = {"reason": form.maybe("reason")} if "reason" in command.model_fields else {}
+            return control.do(command(**{named: name}, **values, **reason, **read(form)))
+
+        is_listed = at_list or form.text("back") == "list"
         return await run_and_redirect(
             context,
-            back if isinstance(back, str) else back(name),
-            lambda control: control.do(command(name, form)),
+            listed_at if is_listed else f"{listed_at}/{segment(name)}",
+            call,
             (lambda result: done(name, result)) if callable(done) else done.replace("{name}", name),
-            done_at=done_at,
-            long=long,
+            done_at=listed_at if removes else None,
+            long=command.route.long,
         )
 
-    router.add_api_route(path, action, methods=["POST"])
+    router.add_api_route(f"{listed_at}/{{name}}/{verb}", action, methods=["POST"])
 
 
 async def read_coalesced(
