@@ -62,20 +62,6 @@ class Requests:
         self._progress_at: dict[int, float] = {}
         self.use_results: set[tuple[str, str]] = set()
         """The stages, as (type, stage), that have asked for the results of earlier ones."""
-        self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
-            "get_data": self._get_data,
-            "data_names": self._data_names,
-            "put_data": self._put_data,
-            "append_data": self._append_data,
-            "results": self._results,
-            "spawn": self._spawn,
-            "submit": self._submit,
-            "type_schema": self._type_schema,
-            "take_lock": self._take_lock,
-            "prioritise": self._prioritise,
-            "progress": self._progress,
-            "children": self._children,
-        }
 
     async def answer(
         self, worker: PoolWorker, number: int, fence: int, verb: str, args: Mapping[str, Any]
@@ -106,65 +92,61 @@ class Requests:
         None), UsageError when it is unknown or malformed, and whatever the store raises."""
         if lease is None:
             raise StaleFence(0, fence)
-        serve = self._verbs.get(verb)
+        serve: Callable[..., Awaitable[Any]] | None = getattr(self, f"_serve_{verb}", None)
         if serve is None:
             raise UsageError(f"there is no request {verb!r}; run the same version of Spinney everywhere")
         try:
-            return await serve(lease, args)
+            return await serve(lease, **args)
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
                 f"the request {verb!r} makes no sense ({error!r}); run the same version of Spinney everywhere"
             ) from error
 
-    # --- reads ----------------------------------------------------------------------------
+    # --- reads: a method for each verb, with the arguments of the request ------------------
 
-    async def _get_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        target, name = _relative(lease, args["target"]), args["name"]
+    async def _serve_get_data(self, lease: Lease, target: int, name: str | None) -> Any:
+        _require_relative(lease, target)
         return _readable(await self._read(lambda store: store.get_data(target, name=name)))
 
-    async def _data_names(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        target = _relative(lease, args["target"])
+    async def _serve_data_names(self, lease: Lease, target: int) -> Any:
+        _require_relative(lease, target)
         return list(await self._read(lambda store: store.get_data(target)))
 
-    async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+    async def _serve_results(self, lease: Lease) -> Any:
         """Return the results of earlier stages, and note that this stage uses them: with later leases of the
         stage they are sent along (``use_results``)."""
         self.use_results.add((lease.type, lease.stage))
         return _readable(await self._read(lambda store: store.results(lease.job_id)))
 
-    async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        name: str = args["type"]
-        return dict(known_type(await self._read(lambda store: store.types()), name).schema)
+    async def _serve_type_schema(self, lease: Lease, type: str) -> Any:  # noqa: A002 - the verb's own word
+        return dict(known_type(await self._read(lambda store: store.types()), type).schema)
 
-    async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        after, limit = int(args["after"]), int(args["limit"])
+    async def _serve_children(self, lease: Lease, after: int, limit: int) -> Any:
         return await self._read(lambda store: _children_page(store, lease.job_id, after, limit))
 
     # --- writes ---------------------------------------------------------------------------
 
-    async def _put_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
+    async def _serve_put_data(self, lease: Lease, target: int, name: str, value: str | None) -> Any:
+        _require_relative(lease, target)
         await self._write(lambda store: store.put_data(lease.job_id, lease.fence, name, value, target))
 
-    async def _append_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
+    async def _serve_append_data(self, lease: Lease, target: int, name: str, value: str) -> Any:
+        _require_relative(lease, target)
         return await self._write(
             lambda store: store.append_data(lease.job_id, lease.fence, name, value, target), twice=False
         )
 
-    async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        submissions, now_us = _submissions(args), self._now_us()
+    async def _serve_spawn(self, lease: Lease, submissions: list[Any]) -> Any:
+        jobs, now_us = _submissions(submissions), self._now_us()
         return await self._spawn_jobs(
-            submissions, lambda store: store.spawn(lease.job_id, lease.fence, submissions, now_us=now_us)
+            jobs, lambda store: store.spawn(lease.job_id, lease.fence, jobs, now_us=now_us)
         )
 
-    async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        submissions, beside, now_us = _submissions(args), args["beside"], self._now_us()
+    async def _serve_submit(self, lease: Lease, submissions: list[Any], beside: int | None) -> Any:
+        jobs, now_us = _submissions(submissions), self._now_us()
         return await self._spawn_jobs(
-            submissions,
-            lambda store: store.submit_from(
-                lease.job_id, lease.fence, submissions, beside=beside, now_us=now_us
-            ),
+            jobs,
+            lambda store: store.submit_from(lease.job_id, lease.fence, jobs, beside=beside, now_us=now_us),
         )
 
     async def _spawn_jobs(
@@ -180,23 +162,23 @@ class Requests:
             self._signals.work_for_peers()  # its parent has a slot of this node, perhaps the last one
         return list(created.ids)
 
-    async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        name, until, now_us = args["name"], args["until"], self._now_us()
-        amount, capacity = args["amount"], args["capacity"]
+    async def _serve_take_lock(
+        self, lease: Lease, name: str, until: str, amount: int, capacity: int | None
+    ) -> Any:
+        now_us = self._now_us()
         return await self._write(
             lambda store: store.take_lock(
                 lease.job_id, lease.fence, name, until, amount=amount, capacity=capacity, now_us=now_us
             )
         )
 
-    async def _prioritise(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        priority: int = args["priority"]
+    async def _serve_prioritise(self, lease: Lease, priority: int) -> Any:
         await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
 
-    async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+    async def _serve_progress(self, lease: Lease, fraction: float, message: str | None) -> Any:
         """Store the progress of an attempt, unless the last value is younger than ``PROGRESS_EVERY_S``; the
         end (1.0) is always stored. Nothing is stored while the database is away."""
-        fraction, message, now = float(args["fraction"]), without_nul(args["message"]), time.monotonic()
+        text, now = without_nul(message), time.monotonic()
         if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
             return
         if len(self._progress_at) > _PROGRESS_MAX:
@@ -204,9 +186,7 @@ class Requests:
         self._progress_at[lease.fence] = now
         # It is only for display: no attempt waits for it.
         with contextlib.suppress(StoreUnavailable):
-            await self._writer.call(
-                lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
-            )
+            await self._writer.call(lambda store: store.progress(lease.job_id, lease.fence, fraction, text))
 
     # --- an unavailable database ----------------------------------------------------------
     # Where another program has the database locked, the node keeps what it runs for as long as that takes
@@ -222,22 +202,21 @@ class Requests:
         return await self._writer.insist(verb, for_s=self._insist_s, twice=twice, outlast_lock=True)
 
 
-def _submissions(args: Mapping[str, Any]) -> list[Submission]:
+def _submissions(rows: list[Any]) -> list[Submission]:
     """Return the submissions of a request. Raises UsageError for more jobs than one transaction may
     create."""
-    submissions = [options.from_json(row) for row in args["submissions"]]
+    submissions = [options.from_json(row) for row in rows]
     if sum(len(s.params) for s in submissions) > _SPAWN_MAX:
         raise UsageError(f"one request may make up to {_SPAWN_MAX} jobs; send more requests")
     return submissions
 
 
-def _relative(lease: Lease, target: int) -> int:
-    """Return the target, which must be the job itself, its parent or its root. Raises Refused for other jobs."""
+def _require_relative(lease: Lease, target: int) -> None:
+    """Raise Refused unless the target is the job itself, its parent or its root."""
     if target not in (lease.job_id, lease.parent_id, lease.root_id):
         raise Refused(
             f"job {lease.job_id} may use data of itself, its parent and its root, not of job {target}"
         )
-    return target
 
 
 def _children_page(store: Store, job_id: int, after: int, limit: int) -> list[list[Any]]:
