@@ -438,14 +438,14 @@ def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_when_asked_again(
 ) -> None:
     failed(bare, 160)
     steps = iter(range(100))
-    step = bulk._NoProgress.step
+    step = bulk._Progress.step
 
     def interrupted(shown: Any, report: Any) -> None:
         step(shown, report)
         if next(steps) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bulk._NoProgress, "step", interrupted)
+    monkeypatch.setattr(bulk._Progress, "step", interrupted)
 
     result = bare.call("retry", "--state", "failed")
 
@@ -461,14 +461,14 @@ def test_an_interrupted_rerun_says_with_which_option_it_leaves_out_what_has_run_
 ) -> None:
     failed(bare, 160)
     run = ("rerun", "--type", "one", "--state", "failed", "--state", "completed")
-    step = bulk._NoProgress.step
+    step = bulk._Progress.step
 
     def interrupted(shown: Any, report: Any) -> None:
         step(shown, report)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bulk._NoProgress, "step", interrupted)
+        patch.setattr(bulk._Progress, "step", interrupted)
         result = bare.call(*run).stderr
         so_far = count(bare)["pending"]
         assert 0 < so_far < 160

@@ -272,29 +272,20 @@ def _listed(ids: Sequence[int]) -> str:
     return first_of(map(str, ids), NAMED)
 
 
-class _NoProgress:
-    """Shows no progress, but remembers the last step, for the message after an interruption."""
+class _Progress:
+    """Remembers the last step, for the message after an interruption, and writes each anew in one line (``write``)."""
 
     last: "BulkProgress | None" = None
-
-    def step(self, progress: "BulkProgress") -> None:
-        self.last = progress
-
-    def look(self, canary: "CanaryProgress") -> None:
-        """Show that the run waits for the jobs of the canary."""
-
-
-class _LiveProgress(_NoProgress):
-    """Shows the progress in one line of the terminal, which is written anew."""
 
     def __init__(self, command: "RunBulk", write: Callable[[str], None]) -> None:
         self._command, self._write = command, write
 
     def step(self, progress: "BulkProgress") -> None:
-        super().step(progress)
+        self.last = progress
         self._write(f"{_counts_text(self._command, progress)} …")
 
     def look(self, canary: "CanaryProgress") -> None:
+        """Show that the run waits for the jobs of the canary."""
         so_far = "" if self.last is None else f"{_counts_text(self._command, self.last)} so far; "
         self._write(
             f"{so_far}waiting for {counted(canary.begun - canary.rested, 'job')} to come to rest; "
@@ -303,10 +294,10 @@ class _LiveProgress(_NoProgress):
 
 
 @contextmanager
-def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
+def _progress(command: "RunBulk", *, live: bool) -> Iterator[_Progress]:
     """Show the progress of a run, if ``live``, within the block. When the user interrupts it, print what was
     done and how to continue."""
-    shown = _NoProgress()
+    shown = _Progress(command, lambda line: None)
     try:
         if not live:
             yield shown
@@ -315,7 +306,7 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
         from rich.text import Text
 
         with Live(console=display.console(stderr=True), refresh_per_second=10, transient=True) as picture:
-            shown = _LiveProgress(command, lambda line: picture.update(Text(line)))
+            shown = _Progress(command, lambda line: picture.update(Text(line)))
             yield shown
     except KeyboardInterrupt:
         done = _counts_text(command, shown.last) if shown.last is not None else "nothing was done"
