@@ -12,6 +12,7 @@ from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.errors import NoSuch, NoSuchJob
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import SETTLED, State
+from spinney.model.values.lists import Page
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 
@@ -50,15 +51,12 @@ class Batches(Service):
     """Reads batches within the limits of one caller. Nothing is stored for a batch: its counts are read from its
     jobs."""
 
-    def page(
-        self, job_filter: Filter, *, before: int = 0, limit: int = PAGE
-    ) -> tuple[list[Batch], int | None]:
-        """Return batches whose job at the top matches, the newest first, and the ``before`` of the
-        next page.
+    def page(self, job_filter: Filter, *, before: int = 0, limit: int = PAGE) -> Page[Batch]:
+        """Return batches whose job at the top matches, the newest first; ``next`` is the ``before`` of the next page.
 
-        ``before``: only numbers below it; 0: from the newest. A next ``before`` of None means that this is the last
-        page. At most ``LOOKED_AT`` trees are read for one page, so a page may be short or empty although others follow.
-        Only states, type, queue, collection, submitter and message of the filter count.
+        ``before``: only numbers below it; 0: from the newest. At most ``LOOKED_AT`` trees are read for one page, so a
+        page may be short or empty although others follow. Only states, type, queue, collection, submitter and message
+        of the filter count.
         """
         batches: list[Batch] = []
         left = LOOKED_AT
@@ -72,11 +70,11 @@ class Batches(Service):
                 with suppress(NoSuchJob):  # removed meanwhile
                     batches.append(self._batch(job))
                 if len(batches) == limit:
-                    return batches, job.id
+                    return Page(items=batches, next=job.id)
             if len(roots) < limit_:
-                return batches, None
+                return Page(items=batches, next=None)
             before = roots[-1]
-        return batches, before
+        return Page(items=batches, next=before)
 
     def find(self, job_id: int) -> Batch:
         """Return the batch of the job at its top. Raises NoSuchJob, and NoSuch for a job that has a parent."""

@@ -4,16 +4,14 @@ Filters and page are in the address. They apply to the job at the top, so a batc
 by the state ``failed`` only once it has failed itself.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from spinney.commands.control import Control
-from spinney.features.submission.batches import PAGE, Batch, Batches
+from spinney.features.submission.batches import Batch, Batches
 from spinney.model.access import Role
+from spinney.model.values.lists import Page
 from spinney.web.pages.filters import FilterQuery, parse_filters
 from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.page_responses import number_of
@@ -25,15 +23,6 @@ FILTERS = ("state", "type", "queue", "collection", "submitter", "message")
 """What a list of batches may be filtered by: all of the job at the top."""
 _BESIDE = ("after",)
 """Parameters of the address that are no filters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPage:
-    """One page of the list of batches, and where the next one begins."""
-
-    batches: Sequence[Batch]
-    next: int | None
-    """What ``after`` of the next page has to be; None: this is the last one."""
 
 
 @router.get("/batches")
@@ -58,9 +47,8 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     }
     errors = {**filters.errors, **unfit}
     after = number_of(request.query_params.get("after", ""))
-    batch_page = (
-        BatchPage(batches=(), next=None) if errors else await _batch_page(request, context, filters, after)
-    )
+    nothing: Page[Batch] = Page(items=(), next=None)
+    batch_page = nothing if errors else await _batch_page(request, context, filters, after)
     return {
         "filters": filters,
         "batch_page": batch_page,
@@ -74,10 +62,8 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
 
 async def _batch_page(
     request: Request, context: RequestContext, filters: FilterQuery, after: int
-) -> BatchPage:
-    def call(control: Control) -> BatchPage:
-        batches_, next_ = control.part(Batches).page(filters.job_filter, before=after, limit=PAGE)
-        return BatchPage(batches=batches_, next=next_)
-
+) -> Page[Batch]:
     key = ("batches", context.principal.rights.within, filters.job_filter, after)
-    return await read_coalesced(request, context, key, call)
+    return await read_coalesced(
+        request, context, key, lambda control: control.part(Batches).page(filters.job_filter, before=after)
+    )

@@ -291,13 +291,13 @@ class ListBatches(Command, route="GET /batches"):
             submitter=self.submitter,
             message=self.message,
         )
-        batches, next_ = service.part(Batches).page(job_filter, before=self.after, limit=self.limit)
-        tops = job_details(service, [batch.job for batch in batches])
+        page = service.part(Batches).page(job_filter, before=self.after, limit=self.limit)
+        tops = job_details(service, [batch.job for batch in page.items])
         items = [
             BatchProgress(job=top, **{name: getattr(batch, name) for name in _FACTS})
-            for batch, top in zip(batches, tops, strict=True)
+            for batch, top in zip(page.items, tops, strict=True)
         ]
-        return Page(items=items, next=next_)
+        return Page(items=items, next=page.next)
 
 
 class ShowBatch(Command, route="GET /batches/{job}"):
