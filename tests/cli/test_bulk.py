@@ -311,7 +311,7 @@ def test_jobs_are_held_singly_where_a_filter_says_which(bare: Shell, made: Every
         (["move", "1"], "--to"),
         (["move", "--to", "urgnt", "--state", "pending"], "did you mean 'urgent'"),
         (["priority", "1"], "--to"),
-        (["priority", "--to", "100", "1"], "out of range"),
+        (["priority", "--to", "100", "1"], "a whole number from 0"),
         (["retry", "--state", "faild"], "did you mean 'failed'"),
         (["retry", "--state", "completed"], "'spinney rerun' runs such jobs again"),
         (["retry", "--type", "pateint"], "did you mean 'patient'"),

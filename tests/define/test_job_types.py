@@ -160,7 +160,7 @@ def test_later_stages_need_the_locks_that_the_job_keeps(app: Spinney) -> None:
         ({"timeout": 0}, "timeout must be more than 0 seconds"),
         ({"max_attempts": 0}, "max_attempts must be 1 or more"),
         ({"locks": "receiver:{n}"}, r"write locks=\['receiver:\{n\}'\]"),
-        ({"priority": 100}, "priority must lie within 0"),
+        ({"priority": 100}, "priority must be a whole number from 0"),
         ({"children": "all"}, "children must be 'completed' or 'settled'"),
         ({"queue": "a/b"}, "cannot name a queue"),
         ({"name": "../x"}, "cannot name a"),

@@ -154,7 +154,10 @@ def test_a_time_is_told_by_the_clock_of_its_zone() -> None:
         ({"cron": "0 6 * * *", "catch_up": "some"}, "catch_up must be one of none, last, all, not 'some'"),
         ({"cron": "0 6 * * *", "params": [1]}, "must be a mapping"),
         ({"cron": "0 6 * * *", "options": {"key": "k"}}, "no option 'key'"),
-        ({"cron": "0 6 * * *", "options": {"priority": 100}}, "priority 100 is out of range"),
+        (
+            {"cron": "0 6 * * *", "options": {"priority": 100}},
+            "priority must be a whole number from 0 .* not 100",
+        ),
         ({"cron": "0 6 * * *", "options": {"queue": "a b"}}, "cannot name a queue"),
         ({"cron": "0 6 * * *", "options": {"share": ""}}, "cannot be a share"),
     ],

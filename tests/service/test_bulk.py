@@ -692,7 +692,7 @@ REFUSED: dict[str, tuple[Verb, dict[str, Any], Filter, type[Exception], str]] = 
     "into": (Verb.RETRY, {"queue": "urgnt"}, Filter(), UsageError, "did you mean 'urgent'"),
     "to": (Verb.MOVE, {"queue": "quite else"}, Filter(), UsageError, "use one of: default, narrow, urgent"),
     "nowhere": (Verb.MOVE, {}, Filter(), UsageError, "name the queue"),
-    "priority": (Verb.PRIORITY, {"priority": 100}, Filter(), UsageError, "out of range"),
+    "priority": (Verb.PRIORITY, {"priority": 100}, Filter(), UsageError, "a whole number from 0"),
     "no priority": (Verb.PRIORITY, {}, Filter(), UsageError, "name the priority"),
 }
 

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.types import PRIORITIES
+from spinney.model.types import PRIORITIES, require_priority
 from spinney.model.values import names
 from spinney.model.values.times import to_us
 
@@ -45,16 +44,9 @@ After = Annotated[
 ]
 
 
-def _priority(priority: int) -> int:
-    """Return the priority. Raises UsageError for one that is out of range."""
-    if priority not in PRIORITIES:
-        raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")
-    return priority
-
-
 Priority = Annotated[
     int,
-    AfterValidator(_priority),
+    AfterValidator(require_priority),
     WithJsonSchema({"type": "integer", "minimum": PRIORITIES[0], "maximum": PRIORITIES[-1]}),
     Field(description="The priority, 0 (first) to 99 (last)."),
 ]

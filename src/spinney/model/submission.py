@@ -3,8 +3,11 @@ not load."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from spinney.model.lineage import WIDTH
+from spinney.model.types import require_priority
+from spinney.model.values import names
 
 JOB_ID_MAX = 10**WIDTH - 1
 """The largest id of a job: a lineage has no room for more digits."""
@@ -46,3 +49,14 @@ class Submission:
     """The initial ``job.data``: name to JSON text."""
     trace: str | None = None
     """The ``traceparent`` of the span in which they are submitted."""
+
+
+def check_option(option: str, value: Any, *, where: str = "") -> None:
+    """Raise BadName or UsageError unless this can be the queue, priority, share, collection, submitter or key of a job.
+    ``where``: what the message about a priority begins with."""
+    if option == "priority":
+        require_priority(value, where=where)
+    elif option in ("queue", "collection"):
+        names.name(option, value)
+    else:
+        names.label(option, value)

@@ -245,8 +245,8 @@ class TypeSpec:
         for option, words in _WORDS.items():
             if getattr(self, option) not in words:
                 raise UsageError(f"{where}: {option} must be {words[0]!r} or {words[1]!r}")
-        if self.priority is not None and (type(self.priority) is not int or self.priority not in PRIORITIES):
-            raise UsageError(f"{where}: priority must lie within 0 (first) to 99")
+        if self.priority is not None:
+            require_priority(self.priority, where=f"{where}: ")
 
     def stage(self, name: str) -> StageSpec | None:
         """Return the stage of that name, or None when the type does not have it (any more)."""
@@ -312,6 +312,16 @@ def check_count(where: str, option: str, value: object) -> None:
         raise UsageError(
             f"{where}: {option} must be 1 or more, a whole number up to {COUNT_MAX}, not {value!r}"
         )
+
+
+def require_priority(priority: object, *, where: str = "") -> int:
+    """Return the priority. Raises UsageError unless it is a whole number from 0 to 99. ``where``: what the message
+    begins with."""
+    if type(priority) is not int or priority not in PRIORITIES:
+        raise UsageError(
+            f"{where}priority must be a whole number from 0 (first) to 99 (last), not {priority!r:.80}"
+        )
+    return priority
 
 
 def _check_flag(where: str, option: str, value: object) -> None:

@@ -14,7 +14,7 @@ import orjson
 
 from spinney.define.job.data import Data, Relative, folder_of
 from spinney.define.job.log import stage_logger
-from spinney.define.job.options import Options, check_priority, to_json
+from spinney.define.job.options import Options, to_json
 from spinney.define.job.port import Assignment, Port
 from spinney.define.job.products import Products
 from spinney.define.params.redaction import Redactor
@@ -25,6 +25,7 @@ from spinney.model.errors import BadParameters, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.capacities import require_amount
 from spinney.model.states import State
+from spinney.model.types import require_priority
 from spinney.model.values import names
 from spinney.model.values.products import SUMMARY_CHARS, summary_entry
 from spinney.tracing.traceparents import of_attempt
@@ -350,7 +351,7 @@ class Job:
         """Set another priority for this job, 0 (first) to 99 (last): it applies from the next claim on (later stages,
         other attempts), and to subjobs spawned from now on. It remains whatever becomes of this attempt; an operator
         may change it later."""
-        check_priority(priority)
+        require_priority(priority)
         self._port.ask("prioritise", priority=priority)
 
     @property

@@ -11,8 +11,7 @@ from typing import Any
 from spinney.define.job.data import data_name
 from spinney.define.params.values import finite_text
 from spinney.model.errors import BadParameters, UsageError
-from spinney.model.submission import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
-from spinney.model.types import PRIORITIES
+from spinney.model.submission import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission, check_option
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.times import EPOCH, to_us
@@ -49,16 +48,10 @@ class Options:
     """The initial ``job.data``."""
 
     def __post_init__(self) -> None:
-        for option in ("queue", "collection"):
+        for option in ("queue", "collection", "share", "submitter", "key", "priority"):
             value = getattr(self, option)
             if value is not None:
-                names.name(option, value)
-        for option in ("share", "submitter", "key"):
-            value = getattr(self, option)
-            if value is not None:
-                names.label(option, value)
-        if self.priority is not None:
-            check_priority(self.priority)
+                check_option(option, value)
         _check_at(self.at)
         _check_needs(self.needs)
         _data_texts(self.data)
@@ -131,12 +124,6 @@ def _is_unset(value: Any) -> bool:
 def from_json(row: Mapping[str, Any]) -> Submission:
     """Return the submission of a row made by ``to_json``."""
     return Submission(**{**row, "needs": tuple(row.get("needs", ()))})
-
-
-def check_priority(priority: int) -> None:
-    """Raise UsageError unless it is a whole number from 0 to 99."""
-    if type(priority) is not int or priority not in PRIORITIES:
-        raise UsageError(f"the priority must be a whole number from 0 (first) to 99 (last), not {priority!r}")
 
 
 def _check_at(at: datetime | None) -> None:

@@ -23,7 +23,7 @@ from spinney.model.operators.bulk_orders import ALLOWED_STATES, DEFAULT_STATES, 
 from spinney.model.operators.bulk_runs import BulkStep, Plan, Report, StageCount
 from spinney.model.settings.holds import require_valid_hold
 from spinney.model.states import State
-from spinney.model.types import PRIORITIES
+from spinney.model.types import require_priority
 from spinney.service.canary import Canary, CanaryRun
 from spinney.service.filter_checks import require_known, require_possible, require_queue, require_stage
 from spinney.service.order_scope import OrderScope
@@ -342,8 +342,8 @@ def require_order(service: Service, order: Order, picked: Filter) -> None:
         raise UsageError("name the queue to move to")
     if order.verb is Verb.PRIORITY and order.priority is None:
         raise UsageError("name the priority to give, 0 (first) to 99 (last)")
-    if order.priority is not None and order.priority not in PRIORITIES:
-        raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
+    if order.priority is not None:
+        require_priority(order.priority)
     if order.queue is not None:
         require_queue(service.store, order.queue, within=service.rights.within)
     if order.stage is not None:

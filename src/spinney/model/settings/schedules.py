@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.types import PRIORITIES
+from spinney.model.submission import check_option
 from spinney.model.values import durations, names
 from spinney.model.values.hints import did_you_mean
 
@@ -174,11 +174,5 @@ def check_options(where: str, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         if option not in OPTIONS:
             raise UsageError(f"{where}: its jobs can have no option {option!r}; use {', '.join(OPTIONS)}")
-        if value is None:
-            continue
-        if option in ("queue", "collection"):
-            names.name(option, value)
-        elif option in ("share", "submitter"):
-            names.label(option, value)
-        elif type(value) is not int or value not in PRIORITIES:
-            raise UsageError(f"{where}: priority {value!r} is out of range; use 0 (first) to 99 (last)")
+        if value is not None:
+            check_option(option, value, where=f"{where}: ")

@@ -20,8 +20,9 @@ from spinney.model import lineage as lineages
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.states import State
-from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
-from spinney.model.values import lock_names, names
+from spinney.model.submission import check_option
+from spinney.model.types import DEFAULT_PRIORITY, TypeSpec
+from spinney.model.values import lock_names
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -99,23 +100,18 @@ def plan(registry: Registry, submission: Submission, parent: Parent | None = Non
     )
 
 
-_NAMES = {"queue": names.name, "collection": names.name, "share": names.label, "submitter": names.label}
-
-
 def _check(spec: TypeSpec, submission: Submission) -> None:
-    if submission.priority is not None and submission.priority not in PRIORITIES:
-        raise UsageError(f"priority {submission.priority} is out of range; use 0 (first) to 99 (last)")
-    for kind, check in _NAMES.items():
-        value = getattr(submission, kind)
+    for option in ("priority", "queue", "collection", "share", "submitter"):
+        value = getattr(submission, option)
         if value is not None:
-            check(kind, value)
+            check_option(option, value)
     if submission.trace is not None and traceparents.valid(submission.trace) != submission.trace:
         raise UsageError(
             f"trace {submission.trace!r:.80} is no traceparent of W3C Trace Context; leave it out, or send one of "
             "version 00"
         )
     for key in submission.keys or ():
-        names.label("key", key)
+        check_option("key", key)
     if submission.keys is not None and len(submission.keys) != len(submission.params):
         raise UsageError("a submission with keys needs one key for every job")
     templates = [lock.template for stage in spec.stages for lock in stage.locks]

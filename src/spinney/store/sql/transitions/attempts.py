@@ -13,7 +13,7 @@ import orjson
 
 from spinney.model.errors import Refused, StaleFence, UsageError
 from spinney.model.settings.capacities import require_amount
-from spinney.model.types import PRIORITIES
+from spinney.model.types import require_priority
 from spinney.model.values import names
 from spinney.model.values.unreadable import Unreadable, json_value
 from spinney.store.sql.connection.database import Tx, list_text
@@ -115,8 +115,7 @@ class SqlAttemptRequests:
         """See ``Kernel.prioritise``. Only the job's row has to change, because a leased job has no row in ``ready``."""
         with self.session.write() as tx:
             require_lease(tx, job_id, fence)
-            if priority not in PRIORITIES:
-                raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")
+            require_priority(priority)
             tx.run("update jobs set priority = ? where id = ?", (priority, job_id))
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
