@@ -36,10 +36,10 @@ def test_the_same_key_has_the_same_ark() -> None:
 
 
 def test_an_ark_has_its_parts_and_its_check_character() -> None:
-    ark = arks.parse(local(table()).mint("job-1", {}))
+    ark = local(table()).mint("job-1", {})
 
-    assert (ark.naan, ark.name[:3], len(ark.name)) == ("99999", "fk4", 10)
-    assert noid.verify(f"{ark.naan}/{ark.name}")
+    assert (arks.canonical(ark), ark[:14], len(ark)) == (ark, "ark:/99999/fk4", 21)
+    assert noid.verify(ark.removeprefix("ark:/"))
 
 
 def test_shoulders_have_numbers_of_their_own() -> None:

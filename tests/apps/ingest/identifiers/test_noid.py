@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.apps.ingest.identifiers import noid
-from spinney.apps.ingest.identifiers.scatter import scattered
+from spinney.apps.ingest.identifiers.noid import scattered
 from spinney.files.paths import NotAdmitted
 
 # The first is the example of NOID's manual; the others EZID minted and others published.

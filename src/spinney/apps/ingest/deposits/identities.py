@@ -38,7 +38,7 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
             f"its local ids belong to different objects ({_bindings(by_local_id)}); correct the local ids "
             f"and submit it again"
         )
-    if given_ark is not None and bound_arks and not arks.same(given_ark, next(iter(bound_arks))):
+    if given_ark is not None and bound_arks not in (set(), {given_ark}):
         raise NotAdmitted(
             f"{given_ark} was given, but {_bindings(by_local_id)}; correct the primary id or the local ids, "
             f"and submit it again"

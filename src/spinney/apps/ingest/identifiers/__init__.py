@@ -5,11 +5,10 @@ gives for a key, the same for ever: a crash wastes nothing, since the key gets i
 ``EzidMinter`` calls a service, which mints a new ARK each time: the caller must store the answer at once,
 under the key; a crash in between, or an answer that was lost, wastes one ARK.
 
-``arks``     the parts of ARKs, their canonical form and their equality
+``arks``     the canonical form of ARKs
 ``minters``  the protocol of every minter, and the local one
 ``ezid``     a minter that asks an EZID service
 ``noid``     names from numbers by a template, with a check character
-``scatter``  an order of numbers that looks random and repeats nothing
 ``anvl``     the lines that ERC and EZID use
 
 Specified by ``tests/apps/ingest/identifiers``.

@@ -1,4 +1,4 @@
-"""ARKs: their parts, their canonical form, and their equality.
+"""ARKs and their canonical form.
 
 After draft-kunze-ark, sections "ARK Anatomy" and "Normalization and Lexical Equivalence". Equivalent ARKs have
 one canonical form: the host before it is removed, the label becomes ``ark:/`` (the older form ``ark:/12345/x``
@@ -8,7 +8,6 @@ another or end the name are removed. The case of the name counts.
 """
 
 import re
-from dataclasses import dataclass
 
 from spinney.files.paths import NotAdmitted, shown
 
@@ -24,23 +23,9 @@ _HEX = re.compile(r"%[0-9A-Fa-f]{2}")
 _STRUCTURAL_RUN = re.compile(r"([./])[./]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ark:
-    """An ARK in its canonical form; ``str`` writes it."""
-
-    naan: str
-    """The number of the name assigning authority."""
-    name: str
-    """The name that the authority assigned."""
-    qualifier: str = ""
-    """A part of the object, or a variant of it, from the first '/' or '.' on."""
-
-    def __str__(self) -> str:
-        return f"ark:/{self.naan}/{self.name}{self.qualifier}"
-
-
-def parse(text: str) -> Ark:
-    """Parse an ARK. Raises NotAdmitted when the text is none."""
+def canonical(text: str) -> str:
+    """Return the canonical form of an ARK, ``ark:/12345/fk4abc``, which is the same for all that identify the same
+    thing. Raises NotAdmitted when the text is no ARK."""
     stripped = text.strip()
     if len(stripped) > LENGTH_MAX:
         raise _too_long(stripped)
@@ -53,22 +38,10 @@ def parse(text: str) -> Ark:
         raise NotAdmitted(f"'{shown(text)}' is no ARK; give one like ark:/12345/fk4abc")
     whole = _HEX.sub(lambda m: m[0].upper(), name)
     whole = _STRUCTURAL_RUN.sub(r"\1", whole).rstrip("./")
-    cut = re.search(r"[./]|$", whole)
-    name_end = cut.start() if cut else len(whole)
-    ark = Ark(naan=naan, name=whole[:name_end], qualifier=whole[name_end:])
-    if len(str(ark)) > LENGTH_MAX:  # by the slash after the label
+    ark = f"ark:/{naan}/{whole}"
+    if len(ark) > LENGTH_MAX:  # by the slash after the label
         raise _too_long(stripped)
     return ark
-
-
-def canonical(text: str) -> str:
-    """Return the canonical form of an ARK, ``ark:/12345/fk4abc``. Raises NotAdmitted."""
-    return str(parse(text))
-
-
-def same(one: str, other: str) -> bool:
-    """Return whether two ARKs identify the same thing. Raises NotAdmitted when one is invalid."""
-    return parse(one) == parse(other)
 
 
 def _too_long(text: str) -> NotAdmitted:

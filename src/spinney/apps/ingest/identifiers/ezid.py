@@ -69,7 +69,7 @@ class EzidMinter:
         _require_safe_url(self.url)
         if self.tries < 1:
             raise NotAdmitted(f"{self.tries} tries mint nothing; give 1 or more")
-        arks.parse(self.shoulder)
+        arks.canonical(self.shoulder)
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
         """Mint a new ARK; ``about`` has who, what, when, target, or elements by EZID's own names.

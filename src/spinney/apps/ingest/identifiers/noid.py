@@ -11,14 +11,14 @@ followed by one letter for each character:
     k   at the end only: the check character
 
 There are no vowels, so that no words are formed, and no l, which looks like 1. The order of ``r`` is our own
-(``scatter``), not that of the Perl program.
+(``scattered``), not that of the Perl program.
 """
 
+import hashlib
 import math
 import re
 from dataclasses import dataclass
 
-from spinney.apps.ingest.identifiers.scatter import scattered
 from spinney.files.paths import NotAdmitted, shown
 
 ALPHABET = "0123456789bcdfghjkmnpqrstvwxz"
@@ -28,6 +28,8 @@ MASK_MAX = 64
 _TEMPLATE = re.compile(r"(?:([0-9A-Za-z=~*+@_$]*)\.)?([rsz])([de]{1,%d})(k?)" % MASK_MAX, re.ASCII)  # noqa: UP031
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 _RADIX = {"d": 10, "e": len(ALPHABET)}
+_ROUNDS = 6
+_SEED = hashlib.blake2b(person=b"spinney scatter").digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +116,36 @@ def _rendered(mask: str, number: int) -> str:
         number, value = divmod(number, _RADIX[letter])
         characters.append(ALPHABET[value])
     return "".join(reversed(characters))
+
+
+def scattered(number: int, size: int) -> int:
+    """Return the place of ``number`` in an order of the numbers 0..size-1 that looks random, repeats nothing and needs
+    no memory. Raises ValueError for a number outside of these. It must never change: names that were minted depend on
+    it.
+
+    A Feistel network permutes the smallest space of 2n bits that contains the size; a result outside of the size is
+    permuted again until it falls inside ("cycle walking", Black and Rogaway 2002; at most four rounds on average). This
+    only scatters names and is no encryption: anyone can reverse it.
+    """
+    if not 0 <= number < size:
+        raise ValueError(f"{number} is not within 0..{size - 1}; give a number below the size")
+    half_bits = max(1, ((size - 1).bit_length() + 1) // 2)
+    number = _permuted(number, half_bits)
+    while number >= size:
+        number = _permuted(number, half_bits)
+    return number
+
+
+def _permuted(number: int, half_bits: int) -> int:
+    mask = (1 << half_bits) - 1
+    left, right = number >> half_bits, number & mask
+    for turn in range(_ROUNDS):
+        left, right = right, left ^ (_mixed(right, turn, half_bits) & mask)
+    return left << half_bits | right
+
+
+def _mixed(half: int, turn: int, half_bits: int) -> int:
+    width = half_bits // 8 + 1
+    text = bytes((turn,)) + half.to_bytes(width, "big")
+    # Wider than a digest only for spaces of more than 2**1024, where the rest of a half stays as it is.
+    return int.from_bytes(hashlib.blake2b(text, key=_SEED).digest(), "big")
