@@ -29,7 +29,7 @@ def test_a_manifest_tells_where_each_file_is_and_what_it_is(archive: Service, fo
     shell.ok("ingest", "manifest", ARK, "--version", "1", "--output", "a manifest", *words)
 
     read = manifests.read(archive.folder / "a manifest", PayloadKind.OBJECT_MANIFEST)
-    rows = {row.name: row for row in read.rows}
+    rows = {row.name: row for row in read}
     assert {name: urlopen(row.url).read() for name, row in rows.items()} == FILES
     for name, row in rows.items():
         raw = FILES[name]

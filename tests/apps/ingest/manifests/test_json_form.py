@@ -43,7 +43,7 @@ def document(profile: str, *entries: Any, indent: int | None = None, **others: A
 
 
 def rows(folder: Path, content: bytes) -> list[Row]:
-    return list(read(put(folder, content, "deposit.json")).rows)
+    return list(read(put(folder, content, "deposit.json")))
 
 
 def refusal(folder: Path, content: bytes) -> str:
@@ -70,7 +70,7 @@ def test_an_object_manifest(tmp_path: Path, form: Any) -> None:
 def test_a_batch(tmp_path: Path, form: Any, kind: str) -> None:
     manifest = put(tmp_path, form(kind, OBJECT, {"url": URL}, {"url": URL, "name": None, "size": None}))
 
-    first, second, third = read(manifest).rows
+    first, second, third = read(manifest)
 
     assert kind_of(manifest) is PayloadKind(kind)
     assert first.about == About(

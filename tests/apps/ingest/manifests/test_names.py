@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.manifests.texts import FIRST, checkm, put
-from spinney.apps.ingest.manifests import ManifestRefused, Row, judge, read
+from spinney.apps.ingest.manifests import ManifestRefused, Row, Warnings, judge, read
 from spinney.apps.ingest.manifests.file_names import Names
 from spinney.files.paths import NotAdmitted
 
@@ -15,7 +15,7 @@ HOST = "https://example.org"
 
 def rows(folder: Path, *names: str) -> list[Row]:
     content = checkm(*(f"{HOST}/x | | | | | {name}" for name in names))
-    return list(read(put(folder, content)).rows)
+    return list(read(put(folder, content)))
 
 
 @pytest.mark.parametrize("name", ["p.tif", "scans/p.tif", "caf\u00e9"])
@@ -44,10 +44,11 @@ def test_two_names_that_some_file_systems_take_for_one_are_kept_and_told_of_with
     tmp_path: Path, one: str, other: str
 ) -> None:
     content = checkm(*(f"{HOST}/x | | | | | {name}" for name in (one, "between", other)))
-    manifest = read(put(tmp_path, content))
+    warnings = Warnings()
+    rows = read(put(tmp_path, content), warnings=warnings)
 
-    assert [row.name for row in manifest.rows] == [one, "between", other]
-    (warning,) = manifest.warnings.first
+    assert [row.name for row in rows] == [one, "between", other]
+    (warning,) = warnings.first
     assert warning.line == FIRST + 2
     assert f"is that on line {FIRST} but for upper and lower case" in warning.reason
     judged = judge(tmp_path / "deposit.checkm")
@@ -135,7 +136,7 @@ def test_a_name_leads_downward_only(tmp_path: Path, name: str) -> None:
 def test_without_a_name_the_last_part_of_the_url_is_taken_decoded(
     tmp_path: Path, url: str, name: str
 ) -> None:
-    (row,) = read(put(tmp_path, checkm(url))).rows
+    (row,) = read(put(tmp_path, checkm(url)))
 
     assert row.name == name
 
@@ -159,7 +160,7 @@ def test_without_a_name_the_last_part_of_the_url_is_taken_decoded(
 )
 def test_a_url_that_ends_in_no_lawful_name_asks_for_one(tmp_path: Path, url: str) -> None:
     with pytest.raises(ManifestRefused, match="give a name"):
-        list(read(put(tmp_path, checkm(url))).rows)
+        list(read(put(tmp_path, checkm(url))))
 
 
 def test_deep_folders_in_every_row_take_memory_as_they_were_read_and_not_its_square() -> None:

@@ -9,7 +9,7 @@ from spinney.apps.ingest.manifests import ManifestRefused, read
 
 
 def url_of(folder: Path, url: str) -> str:
-    (row,) = read(put(folder, checkm(f"{url} | | | | | name"))).rows
+    (row,) = read(put(folder, checkm(f"{url} | | | | | name")))
     return row.url
 
 
@@ -91,7 +91,7 @@ def test_what_is_no_such_url_is_refused(tmp_path: Path, url: str) -> None:
 )
 def test_a_secret_in_a_url_is_in_no_message(tmp_path: Path, url: str) -> None:
     with pytest.raises(ManifestRefused) as refused:
-        list(read(put(tmp_path, checkm(url))).rows)
+        list(read(put(tmp_path, checkm(url))))
 
     assert "s3cret" not in str(refused.value)
     assert "s3cret" not in repr(refused.value)

@@ -221,7 +221,7 @@ class Service:
             assert stored["head"]["version"] == 1, f"{local_id} was stored {stored['head']['version']} times"
             manifest = self.place / f"{stored['ark'].rpartition('/')[2]}.checkm"
             self.shell.ok("ingest", "manifest", stored["ark"], "--output", str(manifest))
-            names = {row.name for row in read(manifest, PayloadKind.OBJECT_MANIFEST).rows}
+            names = {row.name for row in read(manifest, PayloadKind.OBJECT_MANIFEST)}
             sent = {name for name in names if name.startswith("producer/")}
             assert names - sent == {"system/mrt-dc.xml", "system/mrt-erc.txt"}
             files[local_id] = {

@@ -151,7 +151,7 @@ def _count_objects(order: BatchOrder, payload: Path, warnings: manifests.Warning
     the line of the error."""
     if not order.kind.is_manifest:
         return 1
-    rows = sum(1 for _ in manifests.read(payload, order.kind, warnings).rows)
+    rows = sum(1 for _ in manifests.read(payload, order.kind, warnings))
     return rows if order.kind.is_batch else 1
 
 
@@ -169,7 +169,7 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
         return
     kind = order.kind.of_rows
     with url_queries.writing(job.folder) as put:
-        for number, row in enumerate(manifests.read(payload, order.kind).rows, 1):
+        for number, row in enumerate(manifests.read(payload, order.kind), 1):
             yield _object(order, number, _of_row(job, order, kind, row, number, put), row.about)
 
 

@@ -5,11 +5,10 @@ a container each, or an object manifest each. It is read as a stream: apart from
 files, which must differ, and the identifiers of a batch's objects, memory does not grow with it. Only `write`
 and `write_json` write anything, so that a crash leaves nothing.
 
-    manifest = read(Path("deposit.checkm"))
-    manifest.kind                     # PayloadKind.OBJECT_MANIFEST
-    for row in manifest.rows: ...     # Row(url=…, name=…, digest=…, …)
+    kind_of(Path("deposit.checkm"))                  # PayloadKind.OBJECT_MANIFEST
+    for row in read(Path("deposit.checkm")): ...     # Row(url=…, name=…, digest=…, …)
 
-    judge(Path("deposit.checkm"))     # its problems, line by line, without depositing
+    judge(Path("deposit.checkm"))                    # its problems, line by line, without depositing
 
 Checkm, in the dialect of the Merritt repository
 ------------------------------------------------
@@ -92,7 +91,6 @@ Specified by ``tests/apps/ingest/manifests``.
 from spinney.apps.ingest.manifests.model import NOTHING as NOTHING
 from spinney.apps.ingest.manifests.model import About as About
 from spinney.apps.ingest.manifests.model import Judgement as Judgement
-from spinney.apps.ingest.manifests.model import Manifest as Manifest
 from spinney.apps.ingest.manifests.model import ManifestRefused as ManifestRefused
 from spinney.apps.ingest.manifests.model import PayloadKind as PayloadKind
 from spinney.apps.ingest.manifests.model import Problem as Problem

@@ -174,17 +174,6 @@ class Parsed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """A manifest whose header has been checked, and whose rows can be read."""
-
-    kind: PayloadKind
-    rows: Iterator[Row]
-    """Read lazily, and only once. Raises `ManifestRefused` at the first invalid row."""
-    warnings: "Warnings"
-    """The warnings about the header, and then about the rows as they are read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The result of checking a whole manifest."""
 

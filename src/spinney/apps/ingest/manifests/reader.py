@@ -11,7 +11,6 @@ from pathlib import Path
 from spinney.apps.ingest.manifests import checkm, json_form, lines
 from spinney.apps.ingest.manifests.model import (
     Judgement,
-    Manifest,
     ManifestRefused,
     Parsed,
     PayloadKind,
@@ -25,12 +24,12 @@ from spinney.files.paths import NotAdmitted, shown
 MOST_PROBLEMS = 50
 
 
-def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | None = None) -> Manifest:
-    """Check the header of a manifest, and return it with its rows, which are read lazily.
+def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | None = None) -> Iterator[Row]:
+    """Check the header of a manifest, and return its rows, which are read lazily.
 
-    ``kind``: the kind that was submitted; ``warnings``: collects them. Raises `ManifestRefused`, which names the
-    line; NotAdmitted when the file is of another kind, or does not exist. The file is not kept open before the
-    first row is read.
+    ``kind``: the kind that was submitted; ``warnings``: collects those about the header and, as they are read, about
+    the rows. Raises `ManifestRefused`, at once or at the first invalid row, which names the line; NotAdmitted when the
+    file is of another kind, or does not exist. The file is not kept open before the first row is read.
     """
     named_kind = kind_of(manifest)
     if kind not in (None, named_kind):
@@ -38,8 +37,7 @@ def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | N
             f"'{shown(manifest.name)}' is of kind {named_kind} and was submitted as {kind}; "
             f"correct its profile, or submit it as {named_kind}"
         )
-    warnings = Warnings() if warnings is None else warnings
-    return Manifest(kind=named_kind, rows=_rows(manifest, warnings), warnings=warnings)
+    return _rows(manifest, warnings or Warnings())
 
 
 def kind_of(manifest: Path) -> PayloadKind:

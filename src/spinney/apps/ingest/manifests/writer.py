@@ -16,8 +16,8 @@ from spinney.files.paths import NotAdmitted, relative, shown
 _UNWRITABLE = re.compile(r"[|\n\0]")
 
 
-def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
-    """Write a Checkm manifest, and return the number of rows.
+def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> None:
+    """Write a Checkm manifest.
 
     Raises NotAdmitted for a row that this form cannot represent (a name with a line break, a title with a
     ``|``, files in place of a URL), for which there is `write_json`, and for a URL, a name or local ids that
@@ -30,16 +30,13 @@ def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
     for prefix, url in checkm.PREFIXES.items():
         stream.write(f"#%prefix | {prefix} | {url}\n".encode())
     stream.write(f"#%fields | {' | '.join(columns)}\n".encode())
-    count = 0
     for row in rows:
         stream.write(_line(row, kind))
-        count += 1
     stream.write(b"#%eof\n")
-    return count
 
 
-def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
-    """Write a manifest as JSON Lines, and return the number of rows.
+def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> None:
+    """Write a manifest as JSON Lines.
 
     Any name can be written. Rows are not checked, and neither is the size of a line, which ``read`` limits.
     Raises NotAdmitted for a kind that is no manifest.
@@ -51,7 +48,6 @@ def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
         stream.write(_json(_entry(row)))
         count += 1
     stream.write(_json({"end": count}))
-    return count
 
 
 def _profile(kind: PayloadKind) -> str:

@@ -231,6 +231,6 @@ class BatchWork:
 def _rows(payload: Path, order: BatchOrder) -> Iterator[Row | None]:
     """Yield the rows of a manifest of objects; None once for a payload that is one object."""
     if order.kind.is_batch:
-        yield from manifests.read(payload, order.kind).rows
+        yield from manifests.read(payload, order.kind)
     else:
         yield None

@@ -154,8 +154,7 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
         )
         return
     manifest = held or _fetch_manifest(work)
-    manifest_rows = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, warnings)
-    yield from manifest_rows.rows
+    yield from manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, warnings)
     if held is None:
         work_places.remove_fetched(work.folder / MANIFEST)  # what is in it is listed from here on
 
