@@ -77,7 +77,7 @@ def test_an_archive_that_does_not_answer_is_told_and_nothing_is_damaged(
         settings.write_text(settings.read_text().replace(s3_server, endpoint))
         assert is_told(archive, both.afar)
         answers.clear()
-        assert archive.storage.exists(ARK)  # from now on this process has it open
+        assert archive.storage.versions(ARK)  # from now on this process has it open
         answers.append(503)
         assert is_told(archive, both.here, both.afar)
     with archive.inventory() as inventory:

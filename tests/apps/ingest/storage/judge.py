@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ocfl
 
-from spinney.apps.ingest.storage import Incoming, Storage, Stored
+from spinney.apps.ingest.storage import Incoming, NoSuchObject, Storage, Stored
 from spinney.apps.ingest.storage.layout import STAGING, Layout
 
 ARK = "ark:/99999/fk4abc"
@@ -27,7 +27,7 @@ def put(
     *files: Incoming,
     key: str = "jid-1",
     merge: bool = False,
-    fence: int | None = 1,
+    fence: int = 1,
     object_id: str = ARK,
 ) -> Stored:
     return storage.put(
@@ -40,6 +40,14 @@ def put(
         merge=merge,
         fence=fence,
     )
+
+
+def is_stored(storage: Storage) -> bool:
+    """Whether the object has a version."""
+    try:
+        return bool(storage.versions(ARK))
+    except NoSuchObject:
+        return False
 
 
 def contents(storage: Storage, version: int | None = None) -> dict[str, bytes]:

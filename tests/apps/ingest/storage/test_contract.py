@@ -15,6 +15,7 @@ from apps.ingest.storage.judge import (
     complaints,
     contents,
     incoming,
+    is_stored,
     leftovers,
     put,
     where,
@@ -29,18 +30,12 @@ def test_a_first_version(bed: Bed, tmp_path: Path) -> None:
     # Given an empty place and two files
     storage = bed.open()
     files = [incoming(tmp_path, "a.txt", b"one", "md5"), incoming(tmp_path, "deep/b.txt", b"two")]
-    assert not storage.exists(ARK)
+    assert not is_stored(storage)
     # When they are put
     stored = put(storage, *files)
     # Then there is a version, it is what went in, and it is lawful OCFL
-    assert (stored.version, stored.changed, stored.files, stored.added_files, stored.added_bytes) == (
-        1,
-        True,
-        2,
-        2,
-        6,
-    )
-    assert storage.exists(ARK)
+    assert (stored.version, stored.changed, stored.files, stored.added_bytes) == (1, True, 2, 6)
+    assert is_stored(storage)
     assert contents(storage) == {"a.txt": b"one", "deep/b.txt": b"two"}
     assert at_rest(bed.fetch())
     (version,) = storage.versions(ARK)
@@ -96,8 +91,8 @@ def test_versions_replace_or_are_laid_over(bed: Bed, tmp_path: Path, algorithms:
     )
     alone = put(storage, incoming(tmp_path, "z", b"2", *algorithms), key="three")
     # Then each version is as it was, and no content is kept twice
-    assert (laid.version, laid.files, laid.added_files, laid.added_bytes) == (2, 3, 1, 1)
-    assert (alone.version, alone.files, alone.added_files, alone.added_bytes) == (3, 1, 0, 0)
+    assert (laid.version, laid.files, laid.added_bytes) == (2, 3, 1)
+    assert (alone.version, alone.files, alone.added_bytes) == (3, 1, 0)
     assert contents(storage, 1) == {"a": b"1", "b": b"2"}
     assert contents(storage, 2) == {"a": b"1", "b": b"3", "c": b"1"}
     assert contents(storage) == {"z": b"2"}
@@ -124,7 +119,7 @@ def test_the_same_content_twice_in_one_put_is_kept_once(either: Bed, tmp_path: P
         incoming(tmp_path, "c", b"same", "sha512"),
         incoming(tmp_path, "d", b"same"),
     )
-    assert (stored.files, stored.added_files, stored.added_bytes) == (4, 1, 4)
+    assert (stored.files, stored.added_bytes) == (4, 4)
     assert at_rest(either.fetch())
 
 
@@ -151,7 +146,7 @@ def test_a_state_that_is_the_newest_makes_no_version(either: Bed, tmp_path: Path
     for number, (merge, files) in enumerate([(True, ["a"]), (True, []), (False, ["a", "b"])]):
         raw = {"a": b"1", "b": b"2"}
         stored = put(storage, *[incoming(tmp_path, f, raw[f]) for f in files], key=f"k{number}", merge=merge)
-        assert (stored.version, stored.changed, stored.files, stored.added_files) == (1, False, 2, 0)
+        assert (stored.version, stored.changed, stored.files, stored.added_bytes) == (1, False, 2, 0)
     assert at_rest(either.fetch())
 
 
@@ -186,7 +181,7 @@ def test_a_refused_put_leaves_nothing(bed: Bed, tmp_path: Path) -> None:
     storage = bed.open()
     with pytest.raises(NotAdmitted):
         put(storage, incoming(tmp_path, "good", b"good"), incoming(tmp_path, "a", b"true", md5="0" * 32))
-    assert not storage.exists(ARK)
+    assert not is_stored(storage)
     root = bed.fetch()
     assert leftovers(root) == []
     assert list(root.glob("**/content/*")) == []
@@ -281,7 +276,7 @@ def test_a_message_cannot_pretend_to_be_a_key(disk: Bed, tmp_path: Path) -> None
         user="",
         created=WHEN,
         merge=False,
-        fence=None,
+        fence=1,
     )
     (version,) = storage.versions(ARK)
     assert (version.key, version.message, version.user) == ("true", "x\n\nSpinney-Key: forged", "unknown")
@@ -321,7 +316,7 @@ def test_a_lower_fence_of_the_same_key_is_refused_while_the_higher_one_writes(
     # When attempt 6 comes late, then it is refused; another key or a later attempt is not
     with pytest.raises(Late, match="attempt 7 has begun"):
         put(bed.open(), incoming(tmp_path, "a", b"old"), fence=6)
-    assert not bed.open().exists(ARK)
+    assert not is_stored(bed.open())
     put(bed.open(), incoming(tmp_path, "a", b"new"), fence=8)
     put(bed.open(), incoming(tmp_path, "b", b"more"), fence=2, key="jid-2")
     assert contents(bed.open()) == {"b": b"more"}

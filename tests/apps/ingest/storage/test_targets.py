@@ -234,5 +234,5 @@ def test_an_object_of_many_files(tmp_path: Path) -> None:
     files = [incoming(tmp_path / "in", f"{n % 100}/{n}", str(n).encode(), "sha512") for n in range(number)]
     stored = put(storage, *files)
     again = put(storage, *files, incoming(tmp_path, "one-more", b"x"), key="two")
-    assert (stored.added_files, again.added_files, again.files) == (number, 1, number + 1)
+    assert (stored.files, again.files, again.added_bytes) == (number, number + 1, 1)
     assert storage.verify(ARK).files == number + 1

@@ -36,7 +36,7 @@ def test_on_disk_two_objects_do_not_wait_for_each_other(disk: Bed, tmp_path: Pat
             put(disk.open(), incoming(tmp_path, "a", b"2"), object_id="ark:/99999/fk4other")
 
     put(disk.open(on_step=meanwhile), incoming(tmp_path, "a", b"1"))
-    assert disk.open().exists("ark:/99999/fk4other")
+    assert disk.open().versions("ark:/99999/fk4other")
     assert at_rest(disk.fetch())
 
 

@@ -28,7 +28,6 @@ class Minter(Protocol):
     def mint(self, key: str, about: Mapping[str, str]) -> str:
         """Return an ARK in its canonical form (``arks.canonical``). ``about``: the metadata that a service keeps with
         it, under ``who``, ``what``, ``when`` and ``target`` (a URL)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

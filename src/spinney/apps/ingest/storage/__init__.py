@@ -27,7 +27,7 @@ A put that is killed before 4 leaves only staging files, which the next put uses
 killed later, readers see the previous version until the next put of the object finishes 5 and 6. Between
 inventory and sidecar a reader accepts the inventory, since it matches the sidecar in the version's folder.
 
-**A put in S3**, where nothing can be renamed: *claimed* (a put without a fence makes none) · *content*
+**A put in S3**, where nothing can be renamed: *claimed* · *content*
 (complete under its digest, or absent: a large upload is completed only when its digest is right) · *built*
 (the version's inventory and sidecar) · *declared* (``0=ocfl_object_1.1``) · *inventory* (the root's:
 **from here the version counts**) · *sidecar* · *swept* (files of a killed put in that version) · *cleared*
@@ -55,7 +55,6 @@ other keys than OCFL's own (E102) and a file beside it could be lost between two
 ``puts``              which contents are new, and whether a version is made
 ``sources``           files to be stored, hashed while they are read
 ``object_inventory``  the inventory of an object: validated, and its successor written
-``version_blocks``    key, message and user in the inventory of a version
 ``object_reader``     reading an object, also during a put
 ``verification``      reading a whole object again, compared with its digests
 

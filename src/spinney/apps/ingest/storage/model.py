@@ -55,9 +55,8 @@ class Stored:
     returns the same result."""
     files: int
     """The number of files in the version's state."""
-    added_files: int
-    """The number of contents that the object did not have before."""
     added_bytes: int
+    """The size of the contents that the object did not have before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

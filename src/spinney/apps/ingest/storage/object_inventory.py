@@ -5,8 +5,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parseaddr
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import quote
 
 import orjson
 from pydantic import (
@@ -20,7 +22,6 @@ from pydantic import (
 )
 
 from spinney.apps.ingest.storage.model import Damaged, NoSuchObject, Version
-from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
 from spinney.files.digests import ALGORITHMS
 from spinney.files.paths import NotAdmitted, component, relative, shown
 from spinney.settings_files import faults
@@ -38,6 +39,9 @@ Contents = dict[str, list[Annotated[str, AfterValidator(relative)]]]
 _STATES = TypeAdapter(dict[str, dict[Literal["state"], Contents]])
 """The states of versions by their names, so that a refusal says in which it is."""
 _DIGEST = re.compile(r"[0-9a-f]+")
+_TRAILER = "Spinney-Key: "
+_KEY_MAX = 200
+_ADDRESS = re.compile(r"[^\s@<>]+@[^\s@<>]+")
 _T = TypeVar("_T")
 
 
@@ -168,12 +172,13 @@ def version(inventory: Inventory, number: int) -> Version:
         created = datetime.fromisoformat(str(block.get("created")))
     except ValueError:
         raise _damaged(inventory.id, f"has no time for version {number}") from None
+    user = block.get("user")
     return Version(
         number=number,
         created=created,
-        message=message_of(block.get("message")),
-        user=name_of(block.get("user")),
-        key=key_of(block.get("message")),
+        message=_message_of(block.get("message")),
+        user=str(user.get("name", "")) if isinstance(user, dict) else "",
+        key=_key_of(block.get("message")),
         files=sum(map(len, _contents(inventory, number).values())),
     )
 
@@ -183,7 +188,7 @@ def version_of_key(inventory: Inventory, key: str) -> int | None:
     are searched first."""
     for number in range(inventory.head, 0, -1):
         block = inventory.blocks[inventory.name(number)]
-        if isinstance(block, dict) and key_of(block.get("message")) == key:
+        if isinstance(block, dict) and _key_of(block.get("message")) == key:
             return number
     return None
 
@@ -253,6 +258,48 @@ def successor(
     if fixity:
         document["fixity"] = fixity
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+
+# --- key, message and user of a version -----------------------------------------------------
+
+
+def checked_key(key: str) -> str:
+    """Return a key if it is valid; otherwise raise NotAdmitted."""
+    if not 0 < len(key) <= _KEY_MAX or not key.isprintable() or key != key.strip():
+        raise NotAdmitted(
+            f"'{shown(key[:_KEY_MAX])}' cannot be a put's key; give up to {_KEY_MAX} printable characters on one line"
+        )
+    return key
+
+
+def with_key(message: str, key: str) -> str:
+    """Return the message of a version with the key as its last line, so that no line of the message is read as one."""
+    plain = message.encode("utf-8", "backslashreplace").decode().strip()
+    return f"{plain}\n\n{_TRAILER}{key}" if plain else f"{_TRAILER}{key}"
+
+
+def _key_of(message: object) -> str | None:
+    """Return the key in a version's message, or None when there is none."""
+    if not isinstance(message, str):
+        return None
+    last = message.rpartition("\n")[2]
+    return last.removeprefix(_TRAILER) if last.startswith(_TRAILER) else None
+
+
+def _message_of(message: object) -> str:
+    """Return a version's message without the key."""
+    if not isinstance(message, str):
+        return ""
+    return message.rpartition("\n")[0].rstrip() if _key_of(message) is not None else message
+
+
+def user_block(user: str) -> dict[str, str]:
+    """Return the user of a version: a name, and a ``mailto:`` URI when an address is given (RFC 6068)."""
+    plain = user.encode("utf-8", "backslashreplace").decode().strip() or "unknown"
+    name, address = parseaddr(plain)
+    if not _ADDRESS.fullmatch(address):
+        return {"name": plain}
+    return {"name": name or address, "address": f"mailto:{quote(address, safe='@+')}"}
 
 
 def _block(inventory: Inventory, number: int) -> dict[str, Any]:

@@ -38,13 +38,13 @@ class Storage:
         user: str,
         created: datetime,
         merge: bool,
-        fence: int | None,
+        fence: int,
     ) -> Stored:
         """Make a new version of these files, or of the newest version with these added to it (``merge``).
 
         Idempotent by ``key`` (printable, one line): the same key returns the version that it made. A state
         that equals the newest version's makes none. ``fence`` is compared with that of an earlier put of the
-        same key; the lower one is refused; None: nothing is compared. ``created`` has a time zone.
+        same key; the lower one is refused. ``created`` has a time zone.
         ``message`` is any text; ``user``: a name, a mail address, or ``Name <address>``.
 
         Content whose digest is given and that the object has already is not read again. The version is
@@ -55,10 +55,6 @@ class Storage:
         claim = Claim(object_id=object_id, root=self._layout.path(object_id), key=key, fence=fence)
         order = puts.Order(files=files, message=message, user=user, created=created, merge=merge)
         return puts.put(self._place, claim, order, self._algorithm)
-
-    def exists(self, object_id: str) -> bool:
-        """Return whether the object has a version. Its inventory is not validated."""
-        return self._place.read(f"{self._layout.path(object_id)}/{inventories.NAME}") is not None
 
     def versions(self, object_id: str) -> list[Version]:
         """Return all versions of an object, oldest first. Raises NoSuchObject."""

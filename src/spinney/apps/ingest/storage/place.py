@@ -46,7 +46,7 @@ class Claim:
     root: str
     """The path of the object, relative to the storage root."""
     key: str
-    fence: int | None
+    fence: int
 
     def document(self) -> bytes:
         """Return the document to be written."""
@@ -58,10 +58,8 @@ class Claim:
         A document that is no valid claim (half-written, or of another program) refuses nobody: claims protect from
         late writers, and do not decide whether a version counts.
         """
-        if document is None or self.fence is None:
-            return
         try:
-            other = orjson.loads(document)
+            other = orjson.loads(document or b"")
         except orjson.JSONDecodeError:
             return
         if not isinstance(other, dict) or other.get("key") != self.key or type(other.get("fence")) is not int:
@@ -90,24 +88,19 @@ class Put(Protocol):
 
     def newest(self) -> Loaded | None:
         """Return the root inventory, after finishing a put that was killed. None: there is no such object yet."""
-        ...
 
     def begin(self, shape: Shape) -> None:
         """Begin to build this version; files of another that a killed put left are removed."""
-        ...
 
     def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """Store the contents, several at once, and yield the results in order; those in ``have`` are only read."""
-        ...
 
     def commit(self, inventory: bytes, contents: Collection[str]) -> None:
         """Make the version count, with this inventory; ``contents``: the digests of its new contents. Raises Busy when
         another writer was first."""
-        ...
 
     def forget(self) -> None:
         """Remove the contents that were kept, since no version will be made of them."""
-        ...
 
 
 class Place(Protocol):
@@ -116,33 +109,25 @@ class Place(Protocol):
     @property
     def where(self) -> str:
         """Return the folder or the URL of the root, for messages."""
-        ...
 
     def establish(self, documents: Mapping[str, bytes]) -> None:
         """Make an empty place a storage root: write these documents, by their paths and in their order, durably.
         Raises NotAdmitted where it has other content."""
-        ...
 
     def read(self, path: str) -> Document | None:
         """Read a small file; None when it does not exist."""
-        ...
 
     def opened(self, path: str) -> AbstractContextManager[BinaryIO]:
         """Open a file, to be read once. Raises NoSuchObject when it does not exist."""
-        ...
 
     def url(self, path: str) -> str:
         """Return the URL of a file, for other programs."""
-        ...
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
         """Return a function that gives the size of a file by its path below ``root``; None when it does not exist."""
-        ...
 
     def walk(self, root: str) -> Iterator[str]:
         """Yield every file below ``root``, by its path below it; also empty folders, with a '/' at the end."""
-        ...
 
     def begin_put(self, claim: Claim) -> AbstractContextManager[Put]:
         """Begin a put. Raises Late or Busy when this writer may not write (now)."""
-        ...

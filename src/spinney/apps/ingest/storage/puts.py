@@ -7,9 +7,8 @@ from datetime import datetime
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import sources
 from spinney.apps.ingest.storage.model import Incoming, Stored
-from spinney.apps.ingest.storage.object_inventory import Inventory
+from spinney.apps.ingest.storage.object_inventory import Inventory, checked_key, user_block, with_key
 from spinney.apps.ingest.storage.place import Claim, Place, Put
-from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted, relative, require_apart, shown
 
@@ -52,7 +51,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
         after = {**state, **stock.digests} if order.merge else stock.digests
         if before is not None and after == state:
             put_in_progress.forget()
-            return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
+            return Stored(version=before.head, changed=False, files=len(after), added_bytes=0)
         inventory = inventories.successor(
             before,
             shape,
@@ -68,7 +67,6 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
         version=1 if before is None else before.head + 1,
         changed=True,
         files=len(after),
-        added_files=len(stock.added),
         added_bytes=stock.added_bytes,
     )
 
@@ -139,11 +137,10 @@ def _earlier_result(place: Place, claim: Claim, inventory: Inventory, number: in
     """Return what the put of the same key returned when it made this version."""
     size_of = place.sizes(claim.root)
     start = f"{inventory.name(number)}/"
-    added = [p for places in inventory.manifest.values() for p in places if p.startswith(start)]
+    added = (p for places in inventory.manifest.values() for p in places if p.startswith(start))
     return Stored(
         version=number,
         changed=True,
         files=len(inventories.state(inventory, number)),
-        added_files=len(added),
         added_bytes=sum(size_of(p) or 0 for p in added),
     )

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage.disk.disk_put import DiskPut
-from spinney.apps.ingest.storage.disk.put_lock import locked
+from spinney.apps.ingest.storage.disk.disk_put import DiskPut, locked
 from spinney.apps.ingest.storage.layout import STAGING, staging
 from spinney.apps.ingest.storage.model import NoSuchObject
 from spinney.apps.ingest.storage.place import Claim, Document, Step

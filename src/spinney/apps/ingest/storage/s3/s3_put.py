@@ -46,8 +46,6 @@ class S3Put:
 
     def claim(self) -> None:
         """Write the claim of this put. Raises Late, or Busy when another put does so at the same time."""
-        if self._claim.fence is None:
-            return
         before = self._bucket.read(self._path)
         self._claim.refuse_late(before.raw if before else None)
         try:
@@ -118,7 +116,7 @@ class S3Put:
 
     def clear(self) -> None:
         """Remove the claim, unless another put has taken it over."""
-        if self._tag and self._holds_claim():
+        if self._holds_claim():
             self._bucket.delete([self._path])
         self._on_step("cleared")
 
@@ -202,9 +200,7 @@ class S3Put:
         self._bucket.put(self._below(f"{folder}{NAME}.{algorithm}"), inventories.sidecar(raw, algorithm))
 
     def _holds_claim(self) -> bool:
-        """Return whether the claim is still that of this put; True without one."""
-        if not self._tag:
-            return True
+        """Return whether the claim is still that of this put."""
         claim = self._bucket.read(self._path)
         return claim is not None and claim.tag == self._tag
 
