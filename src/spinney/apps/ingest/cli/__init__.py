@@ -3,14 +3,11 @@
 These are the commands of ``spinney ingest``, a module for each group; the entry point ``ingest`` of the group
 ``spinney.commands`` names this package.
 
-``session``   where a command runs: on a local store, or through a server
-``commands``  a command made from a verb: its fields become arguments and options
+``session``   where a command runs: on a local store, or through a server; commands made from verbs
 ``deposits``  ``submit`` and ``check``
 ``views``     ``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``, ``report``
-``repairs``   ``requeue``, ``delete``, ``sweep``
-``holds``     ``hold``, ``release``, ``pause``, ``unpause``
+``changes``   ``requeue``, ``delete``, ``sweep``, ``hold``, ``release``, ``pause``, ``unpause``, ``init``
 ``access``    ``fetch``, ``manifest``, ``token``, ``fixity``
-``setup``     ``init``
 
 A command is made from a verb (``spinney.apps.ingest.verbs``), which ``session`` runs on a local store or sends to a
 server, with the same answer; a module here only says how the answer looks. Errors, exit codes and tables are those of
@@ -22,7 +19,7 @@ Specified by ``tests/apps/ingest/cli``; ``tests/apps/ingest/cli/test_docs.py`` c
 
 import typer
 
-from spinney.apps.ingest.cli import access, deposits, holds, repairs, setup, views
+from spinney.apps.ingest.cli import access, changes, deposits, views
 
 app = typer.Typer(
     help="Deposit files into a digital library: submit manifests, watch, repair, report.",
@@ -30,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (deposits, views, repairs, holds, setup, access):
+for group in (deposits, views, changes, access):
     app.add_typer(group.app)
 
 __all__ = ["app"]

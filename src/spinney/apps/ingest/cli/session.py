@@ -1,18 +1,29 @@
-"""The session in which a command uses the ingest service: on a local store, or through a server.
+"""The session in which a command uses the ingest service, on a local store or through a server, and commands made from
+verbs.
 
 A *verb* is an operation of the service as a value: its fields are the parameters, and ``run`` does it. On a
 local store it is run here; through a server it is sent as query (GET) or body (POST) of the route of its
 name, without the fields that have their default, and the server runs it. The answer is the same JSON either
 way: that of a local verb is serialized and parsed again.
+
+The fields of a verb are the arguments and options of its command (``spinney.command_line.add_command``). What remains
+to be written for a command is how its answer looks::
+
+    @command(app, Sweep)
+    def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = False) -> None: ...
+
+A command that does more than one verb, or reads files, is a function of Typer's whose options come from
+``spinney.command_line.with_fields``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import uuid4
 
 import orjson
+import typer
 
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.verbs import Verb, written
@@ -20,14 +31,17 @@ from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.service import Service, refused
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import endpoint, open_client, open_control
+from spinney.command_line import add_command, endpoint, open_client, open_control
 from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
-    from spinney.command_line import RetryingClient
+    from spinney.command_line import Call, RetryingClient
     from spinney.operations import Control
 
 ROUTE_PREFIX = "/apps/ingest"
+_NO_QUERY: Mapping[str, Any] = {}
+Show = Callable[..., None]
+"""Prints the answer of a verb; it gets the verb, the answer, and the values of options of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +78,25 @@ class _RemoteSession:
     performer: "RetryingClient"
 
     def do(self, verb: Verb) -> Any:
-        from spinney.command_line import Call, query_params  # with httpx, which is slow to load
-
-        fields, path = verb.model_dump(mode="json", exclude_defaults=True), f"{ROUTE_PREFIX}/{verb.name}"
+        fields = verb.model_dump(mode="json", exclude_defaults=True)
         if verb.changes:
-            return self.performer.send(Call(method="POST", path=path, decode=orjson.loads, json=fields))
-        query = query_params(**fields)
-        return self.performer.send(Call(method="GET", path=path, decode=orjson.loads, query=query))
+            return self.performer.send(_call("POST", verb.name, orjson.loads, json=fields))
+        return self.performer.send(_call("GET", verb.name, orjson.loads, fields))
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         from httpx import ConnectError
 
-        from spinney.command_line import IDEMPOTENCY, Call, query_params
+        from spinney.command_line import IDEMPOTENCY
         from spinney.errors import ServerUnavailable, UnexpectedResponse
 
         _ = submission.expected_digest  # raises for an invalid one, before the payload is sent
-        query = query_params(**submission.model_dump(mode="json", exclude_defaults=True))
+        fields = submission.model_dump(mode="json", exclude_defaults=True)
         key = key or uuid4().hex
-        call = Call(
-            method="POST",
-            path=f"{ROUTE_PREFIX}/submit",
-            decode=_without_links,
-            query=query,
-            content=payload,
-            headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
-        )
+        headers = {"Content-Type": "application/octet-stream", IDEMPOTENCY: key}
         try:
-            return self.performer.send(call)
+            return self.performer.send(
+                _call("POST", "submit", _without_links, fields, content=payload, headers=headers)
+            )
         except (CommitUncertain, UnexpectedResponse, ServerUnavailable) as error:
             if isinstance(error.__cause__, ConnectError):  # nothing was sent
                 raise
@@ -99,12 +105,8 @@ class _RemoteSession:
             ) from error
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
-        from spinney.command_line import Call, query_params
-
-        query = query_params(**selection.model_dump(exclude_defaults=True))
         name = "file" if isinstance(selection, File) else "manifest"
-        call = Call(method="GET", path=f"{ROUTE_PREFIX}/{name}", decode=bytes, query=query)
-        return self.performer.pieces(call)
+        return self.performer.pieces(_call("GET", name, bytes, selection.model_dump(exclude_defaults=True)))
 
 
 IngestSession = _LocalSession | _RemoteSession
@@ -125,6 +127,39 @@ def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSes
         else:
             with open_client(store, by) as client:
                 yield _RemoteSession(client)
+
+
+def command(app: typer.Typer, verb: type[Verb]) -> Callable[[Show], Show]:
+    """Add a command that runs ``verb`` and shows its answer by the decorated function.
+
+    The command's options are the fields of the verb, the keyword parameters of the function, ``--by`` if the
+    verb changes something, and ``--store``. Its help is the docstring of the verb, its name that of the verb. The
+    function gets the verb with its parameters and the answer as JSON values, and returns nothing; it may end the
+    command with ``typer.Exit``. It is called after the session has been closed.
+    """
+
+    def decorate(show: Show) -> Show:
+        def run(
+            query: Verb, own: Mapping[str, Any], *, json: bool, by: str | None, store: str | None
+        ) -> None:
+            with open_session(store, by) as session:
+                answer = session.do(query)
+            show(query, answer, **own)
+
+        add_command(app, verb, verb.name, verb.__doc__, show, run, changes=verb.changes)
+        return show
+
+    return decorate
+
+
+def _call(
+    method: str, name: str, decode: Callable[[bytes], Any], query: Mapping[str, Any] = _NO_QUERY, **parts: Any
+) -> "Call[Any]":
+    """Return the request to a route of the service."""
+    from spinney.command_line import Call, query_params  # with httpx, which is slow to load
+
+    path = f"{ROUTE_PREFIX}/{name}"
+    return Call(method=method, path=path, decode=decode, query=query_params(**query), **parts)
 
 
 def _without_links(answer: bytes) -> Any:

@@ -8,19 +8,21 @@ job; one as of now is made by the verb and comes with its answer.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.cli.commands import command
-from spinney.apps.ingest.cli.session import open_session
+from spinney.apps.ingest.cli.session import command, open_session
 from spinney.apps.ingest.verbs.archive import Find, Profiles
 from spinney.apps.ingest.verbs.batches import Batches, Form, Object, Objects, Report, Status
 from spinney.command_line import Exit, JsonOption, StoreOption, display, files_of, with_fields
 from spinney.errors import UsageError
 
 app = typer.Typer()
+Item = Mapping[str, Any]
+Columns = Mapping[str, Callable[[Item], Any]]
 
 
 @command(app, Status)
@@ -41,17 +43,7 @@ def show_status(query: Status, answer: dict[str, Any], *, json: JsonOption = Fal
 @command(app, Batches)
 def show_batches(query: Batches, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
     """Print a table, or with ``json`` one line for each batch."""
-    items = answer["items"]
-    if json:
-        display.print_json_lines(items)
-        return
-    shown = ("job", "batch", "state", "objects", "warnings", "profile", "submitter", "payload")
-    for item in items:
-        item |= {"objects": _counted(item["objects"]), "warnings": item["warnings"] or ""}
-    display.print_table(
-        (*(name.upper() for name in shown), "ACCEPTED", "MESSAGE"),
-        ((*(b[name] for name in shown), display.format_time(b["accepted_us"]), b["message"]) for b in items),
-    )
+    display.print_list(answer["items"], _BATCHES, json=json)
 
 
 @app.command()
@@ -60,13 +52,7 @@ def objects(fields: Mapping[str, Any], json: JsonOption = False, store: StoreOpt
     """List the objects of a batch, in their order; with --json all data of each."""
     with open_session(store) as session:
         items = session.do(Objects(whole=json, **fields))["items"]
-    if json:
-        display.print_json_lines(items)
-        return
-    display.print_table(
-        ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"),
-        (tuple(item.values()) for item in items),
-    )
+    display.print_list(items, _OBJECTS, json=json)
 
 
 @command(app, Object)
@@ -81,15 +67,8 @@ def show_object(query: Object, answer: Mapping[str, Any], *, json: JsonOption = 
 @command(app, Find)
 def show_search(query: Find, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
     """Print a table of objects, or of files where the search was for files."""
-    items = answer["items"]
-    if json:
-        display.print_json_lines(items)
-    elif query.file_name is None and query.digest is None:
-        display.print_table(
-            ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, items)
-        )
-    else:
-        display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, items))
+    columns = _STORED_OBJECTS if query.file_name is None and query.digest is None else _STORED_FILES
+    display.print_list(answer["items"], columns, json=json)
 
 
 @command(app, Profiles)
@@ -97,13 +76,8 @@ def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOptio
     """Print a table of the profiles; the problems of those that cannot be read go to stderr, and set the exit code."""
     items = answer["items"]
     problems = [item["problem"] for item in items if "problem" in item]
-    if json:
-        display.print_json_lines(items)
-    else:
-        display.print_table(
-            ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "REPORTS", "HOLD"),
-            (_profile_row(item) for item in items if "problem" not in item),
-        )
+    display.print_list([i for i in items if json or "problem" not in i], _PROFILES, json=json)
+    if not json:
         for problem in problems:
             typer.echo(f"spinney: {display.safe(problem)}", err=True)
     if problems:
@@ -142,42 +116,62 @@ def _counted(objects: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {state}" for state, n in objects.items())
 
 
-# --- rows and tables --------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------
 
 
-def _object_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the row of an object.
-
-    The description and the sizes are those of its newest version; local ids are those of the object.
-    """
-    head = item["head"]
-    sizes = (head["version"], f"{head['files']:,}", f"{head['size_bytes']:,}")
-    return (item["ark"], item["collection"], *sizes, ", ".join(item["local_ids"]), head["what"])
+def _versions(item: Item) -> str:
+    """Return the first and the last version that have a file."""
+    first, last = item["file"]["first_version"], item["file"]["last_version"]
+    return str(first) if first == last else f"{first}-{last}"
 
 
-def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the row of a file, with the first and the last version that have it."""
-    match = item["file"]
-    first, last, file = match["first_version"], match["last_version"], match["file"]
-    versions = str(first) if first == last else f"{first}-{last}"
-    return (item["ark"], item["collection"], versions, f"{file['size_bytes']:,}", file["path"])
+def _reports(profile: Item) -> str:
+    """Return the kind and the recipients of a profile's reports."""
+    kind, recipients = profile["report"]["kind"], ", ".join(profile["report"]["batch"])
+    return f"{kind}: {recipients}" if recipients else kind
 
 
-def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the row of a profile, with the recipients of its reports; a priority that is not set follows the
-    size."""
-    report = profile["report"]
-    recipients = ", ".join(report["batch"])
-    priority = "by size" if profile["priority"] is None else profile["priority"]
-    return (
-        profile["name"],
-        ", ".join(profile["collections"]),
-        profile["storage"],
-        profile["minter"],
-        priority,
-        f"{report['kind']}: {recipients}" if recipients else report["kind"],
-        profile["hold"],
-    )
+def _fields(*names: str) -> Columns:
+    """Return columns that show fields as they are."""
+    return {name.upper(): itemgetter(name) for name in names}
+
+
+_BATCHES: Columns = {
+    **_fields("job", "batch", "state"),
+    "OBJECTS": lambda batch: _counted(batch["objects"]),
+    "WARNINGS": lambda batch: batch["warnings"] or "",
+    **_fields("profile", "submitter", "payload"),
+    "ACCEPTED": lambda batch: display.format_time(batch["accepted_us"]),
+    **_fields("message"),
+}
+_OBJECTS: Columns = {
+    **_fields("job"),
+    "OBJECT": itemgetter("jid"),
+    **_fields("state", "stage", "passed", "name", "message"),
+}
+_STORED_OBJECTS: Columns = {
+    **_fields("ark", "collection"),
+    "VERSION": lambda item: item["head"]["version"],
+    "FILES": lambda item: f"{item['head']['files']:,}",
+    "BYTES": lambda item: f"{item['head']['size_bytes']:,}",
+    "LOCAL IDS": lambda item: ", ".join(item["local_ids"]),
+    "TITLE": lambda item: item["head"]["what"],
+}
+"""The description and the sizes are those of the newest version; local ids are those of the object."""
+_STORED_FILES: Columns = {
+    **_fields("ark", "collection"),
+    "VERSIONS": _versions,
+    "BYTES": lambda item: f"{item['file']['file']['size_bytes']:,}",
+    "FILE": lambda item: item["file"]["file"]["path"],
+}
+_PROFILES: Columns = {
+    "PROFILE": itemgetter("name"),
+    "COLLECTION": lambda profile: ", ".join(profile["collections"]),
+    **_fields("storage", "minter"),
+    "PRIORITY": lambda profile: "by size" if profile["priority"] is None else profile["priority"],
+    "REPORTS": _reports,
+    **_fields("hold"),
+}
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:

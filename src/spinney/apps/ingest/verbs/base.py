@@ -40,7 +40,7 @@ def require_stage(name: str) -> None:
         raise UsageError(f"an object has no stage '{shown(name[:40])}'{hint}")
 
 
-# The description of a field is also its help on the command line (``cli.commands``), where typer's part of the
+# The description of a field is also its help on the command line (``cli.session``), where typer's part of the
 # annotation says whether it is an argument or an option, how it is called there, and how a shell completes it.
 BatchName = Annotated[
     Text,
@@ -88,7 +88,7 @@ class Verb(FrozenModel):
     """An operation that a person requests from the service; its fields are its parameters.
 
     Everything that people use is made from this one definition: the route of the server with its part of the OpenAPI
-    document (``routes``), and the command with its arguments and options (``cli.commands``)::
+    document (``routes``), and the command with its arguments and options (``cli.session``)::
 
         class Delete(Verb, changes=True, long=True):
             '''Delete a failed or held batch with all its files; archived objects are kept.'''
