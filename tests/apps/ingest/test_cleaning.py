@@ -10,7 +10,8 @@ import pytest
 
 import job_verbs
 from contract.words import RealClock, Site
-from spinney.apps.ingest.access import packages, request
+from spinney.apps.ingest.access import packages
+from spinney.apps.ingest.access.requests import request
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config.settings import OWNER
 from spinney.apps.ingest.deposits import orders

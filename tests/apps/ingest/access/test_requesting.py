@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from spinney.apps.ingest.access import LARGE, SMALL, Format, Status, Ticket, forecast, look, request, tickets
+from spinney.apps.ingest.access import forecast, tickets
 from spinney.apps.ingest.access.packages import Package
+from spinney.apps.ingest.access.requests import LARGE, SMALL, look, request
+from spinney.apps.ingest.access.tickets import Status, Ticket
 from spinney.commands.control import Control
+from spinney.containers.pack import Format
 from spinney.features.holds.commands import LayHold
 from spinney.features.jobs.commands import CancelJob
 from spinney.features.nodes.commands import DrainNode
@@ -101,10 +104,10 @@ def test_a_token_cannot_be_guessed(archive: Service, token: str) -> None:
     archive.holds({"a": b"1"})
     with archive.control() as control:
         ticket = request(control, archive.settings, ARK)
-        assert look(control.store, archive.settings, ticket.token).ark == ARK
+        assert look(control, archive.settings, ticket.token).ark == ARK
 
         with pytest.raises(Refused, match="no request with this token"):
-            look(control.store, archive.settings, token)
+            look(control, archive.settings, token)
 
 
 def test_what_is_not_there_is_refused_by_name(archive: Service) -> None:
@@ -123,7 +126,7 @@ def test_a_cancelled_request_goes_on_under_its_token_when_it_is_asked_again(arch
     with archive.control() as control:
         first = request(control, archive.settings, ARK)
         control.do(CancelJob(job=first.job))
-        assert look(control.store, archive.settings, first.token).status is Status.FAILED
+        assert look(control, archive.settings, first.token).status is Status.FAILED
 
         again = request(control, archive.settings, ARK)
 
@@ -182,7 +185,7 @@ def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> 
         answer = request(control, archive.settings, ARK)
 
         def foretold() -> bool:
-            ticket = look(control.store, archive.settings, answer.token)
+            ticket = look(control, archive.settings, answer.token)
             assert ticket.status is Status.QUEUED
             return ticket.anticipated is not None
 

@@ -34,7 +34,7 @@ def test_threads_that_were_started_are_waited_for_when_another_cannot_be(
 
         monkeypatch.setattr(parallel_tasks, "thread_pool", Refusing)
         with pytest.raises(RuntimeError, match="can't start new thread"):
-            parallel_tasks.run_parallel(
+            parallel_tasks.ParallelTasks(
                 range(10), fetch, at_once=8, halt=halt, progress=lambda count: None, stopped=lambda: False
-            )
+            ).run()
         assert (sorted(ended), len(ended)) == (sorted(begun), 3)

@@ -25,11 +25,3 @@ Importing ``package_job`` declares the job type; the others do not depend on the
 
 Specified by ``tests/apps/ingest/access``.
 """
-
-from spinney.apps.ingest.access.requests import LARGE as LARGE
-from spinney.apps.ingest.access.requests import SMALL as SMALL
-from spinney.apps.ingest.access.requests import look as look
-from spinney.apps.ingest.access.requests import request as request
-from spinney.apps.ingest.access.tickets import Status as Status
-from spinney.apps.ingest.access.tickets import Ticket as Ticket
-from spinney.containers.pack import Format as Format

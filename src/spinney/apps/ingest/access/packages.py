@@ -41,18 +41,11 @@ class Package(BaseModel):
 
 def valid(folder: Path, now: datetime) -> Package | None:
     """Return the package in a token's folder if it is complete and has not expired, else None."""
-    package = read_description(folder)
-    if package is None or package.expires <= now or not (folder / package.file).is_file():
-        return None
-    return package
-
-
-def read_description(folder: Path) -> Package | None:
-    """Read the description of a package, whether the package itself exists or not; None: there is none."""
     try:
-        return Package.model_validate_json((folder / DESCRIPTION).read_bytes())
+        package = Package.model_validate_json((folder / DESCRIPTION).read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValidationError):
         return None
+    return package if package.expires > now and (folder / package.file).is_file() else None
 
 
 def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Package:

@@ -82,12 +82,18 @@ def request(
     raise Refused(f"others request {object_.ark} at the same moment; request it again")
 
 
-def look(store: "Store", settings: Settings, token: str) -> Ticket:
-    """Return the ticket of a request. Raises Refused for a token that is invalid or whose job was deleted."""
-    job = tickets.find_job(store, tickets.job_of(token))
+def look(control: "Control", settings: Settings, token: str) -> Ticket:
+    """Return the ticket of a request.
+
+    Raises Refused for a token that is invalid, whose request was deleted, or whose job the person may not see; the
+    message is the same, so that it reveals nothing about the requests of others.
+    """
+    job_id = tickets.job_of(token)
+    is_visible = tickets.find_job(control.queries, job_id) is not None
+    job = tickets.find_job(control.store, job_id) if is_visible else None  # with the secret in its parameters
     if job is None or not tickets.fits(token, job):
         raise Refused("there is no request with this token (any more); request the package again")
-    return _ticket(store, settings, job)
+    return _ticket(control.store, settings, job)
 
 
 def _key(control: "Control", order: AccessOrder, collection: str) -> str:

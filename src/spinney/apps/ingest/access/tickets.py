@@ -21,7 +21,7 @@ from spinney.errors import NoSuchJob
 from spinney.jobs import LEASED, Job, State
 
 if TYPE_CHECKING:
-    from spinney.operations import Store
+    from spinney.operations import Queries, Store
 
 TYPE = "ingest.access"
 TOKEN = re.compile(r"([1-9][0-9]{0,11})-([0-9a-f]{32})", re.ASCII)
@@ -87,7 +87,7 @@ def job_of(text: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def find_job(store: "Store", job_id: int | None) -> Job | None:
+def find_job(store: "Store | Queries", job_id: int | None) -> Job | None:
     """Return a job; None where it does not exist (any more), or ``job_id`` is None."""
     try:
         return None if job_id is None else store.job(job_id)

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.access import Status
+from spinney.apps.ingest.access.tickets import Status
 from spinney.apps.ingest.cli.session import IngestSession, command, open_session
 from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, with_fields

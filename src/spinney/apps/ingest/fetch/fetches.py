@@ -10,11 +10,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spinney.apps.ingest.fetch import parallel_tasks, partial_files, urls
+from spinney.apps.ingest.fetch import partial_files, urls
 from spinney.apps.ingest.fetch.downloads import copy_file, download
 from spinney.apps.ingest.fetch.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetch.http_client import HttpClient
 from spinney.apps.ingest.fetch.journal import Journal, existing_file
+from spinney.apps.ingest.fetch.parallel_tasks import ParallelTasks
 from spinney.apps.ingest.fetch.partial_files import Part
 from spinney.apps.ingest.fetch.rules import Fetched, FetchFailed, RemoteFile, Rules
 from spinney.apps.ingest.fetch.wanted_files import WantedFile
@@ -91,9 +92,9 @@ def fetch_all(
                 client=client,
                 is_new={p.name for p in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
             )
-            fetched = parallel_tasks.run_parallel(
+            fetched = ParallelTasks(
                 files, call.fetch, at_once=at_once, halt=halt, progress=progress, stopped=stopped
-            )
+            ).run()
         if sync:
             _sync(folder, files)
         _sweep(aside)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from spinney.apps.ingest.fetch import parallel_tasks, response_headers, urls
+from spinney.apps.ingest.fetch import response_headers, urls
 from spinney.apps.ingest.fetch.downloads import size_of
 from spinney.apps.ingest.fetch.errors import Halt, TryFailed
 from spinney.apps.ingest.fetch.http_client import HttpClient, status_error
+from spinney.apps.ingest.fetch.parallel_tasks import ParallelTasks
 from spinney.apps.ingest.fetch.rules import Estimate, FetchFailed, Rules
 from spinney.files.paths import NotAdmitted
 
@@ -50,9 +51,9 @@ def estimate(
             return Estimate(url=url, problem=f"{shown} cannot be read ({error.strerror}); make it readable")
 
     with closing(client):
-        return parallel_tasks.run_parallel(
+        return ParallelTasks(
             urls_, estimate_url, at_once=at_once, halt=halt, progress=lambda _: None, stopped=stopped
-        )
+        ).run()
 
 
 def _size(client: HttpClient, url: str, rules: Rules) -> int | None:

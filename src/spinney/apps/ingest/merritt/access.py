@@ -141,7 +141,7 @@ class AccessWork:
         fails it, too."""
         access = self._queue.access
         try:
-            ticket = requests.look(self._control.store, ingest_settings.load(), ticket.token)
+            ticket = requests.look(self._control, ingest_settings.load(), ticket.token)
         except Refused as error:  # its job was deleted here
             access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
             return

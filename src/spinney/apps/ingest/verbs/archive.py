@@ -12,17 +12,17 @@ from typing import Annotated, Any
 import typer
 from pydantic import Field
 
-from spinney.apps.ingest.access import Format, Ticket, request, tickets, version_manifest
-from spinney.apps.ingest.access import look as look_up
+from spinney.apps.ingest.access import requests, version_manifest
 from spinney.apps.ingest.access.file_content import Content, content, require_may
-from spinney.apps.ingest.access.requests import visible_object
+from spinney.apps.ingest.access.tickets import Ticket
 from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
 from spinney.apps.ingest.verbs.profile_list import visible
 from spinney.apps.ingest.verbs.service import Service, introduce, refused
-from spinney.errors import NoSuchJob, Refused, UsageError
+from spinney.containers.pack import Format
+from spinney.errors import UsageError
 
 COUNTED = 10_000
 """The maximum number of objects that are counted."""
@@ -127,7 +127,7 @@ class Fetch(Verb, changes=True):
         """
         introduce(service.store)
         return _ticket_fields(
-            request(
+            requests.request(
                 service.control,
                 service.settings,
                 self.ark,
@@ -175,7 +175,7 @@ class Manifest(FrozenModel):
 
     def require_may(self, service: Service) -> None:
         """Raise Forbidden or Refused where the person may not, or no longer, have it."""
-        visible_object(service.control, service.settings, self.ark)
+        requests.visible_object(service.control, service.settings, self.ark)
 
 
 class Token(Verb):
@@ -186,20 +186,8 @@ class Token(Verb):
     )
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the ticket of a request.
-
-        Raises Refused for a token that is invalid, whose request was deleted, or whose job the person may not
-        see; the message is the same, so that it reveals nothing about the requests of others.
-        """
-        number = tickets.job_of(self.token)
-        if number is not None:
-            try:
-                service.look.job(number)
-            except NoSuchJob:
-                raise Refused(
-                    "there is no request with this token (any more); request the package again"
-                ) from None
-        return _ticket_fields(look_up(service.store, service.settings, self.token))
+        """Return the ticket of a request. Raises what ``requests.look`` raises."""
+        return _ticket_fields(requests.look(service.control, service.settings, self.token))
 
 
 def _ticket_fields(ticket: Ticket) -> Mapping[str, Any]:
