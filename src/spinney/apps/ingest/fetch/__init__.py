@@ -39,9 +39,8 @@ one whose file never got its name, has no effect.
 ``http_client``       one request with its redirects, each of which is checked
 ``connections``       sockets to addresses that were checked, closed when they are too slow
 ``response_headers``  the rules of RFC 9110 for the headers of answers
-``partial_files``     incomplete files with their marks
+``partial_files``     a file to fetch, whose size and digest are compared early, and its part with its mark
 ``journal``           which files were fetched, for files whose digest nobody has given
-``wanted_files``      a file to fetch, whose size and digest are compared as early as possible
 ``parallel_tasks``    several tasks at once, with callbacks in the caller's thread
 ``errors``            the errors of one try
 

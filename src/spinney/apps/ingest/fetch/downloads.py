@@ -8,8 +8,7 @@ from pathlib import Path
 from spinney.apps.ingest.fetch import partial_files, response_headers
 from spinney.apps.ingest.fetch.errors import TryFailed
 from spinney.apps.ingest.fetch.http_client import Answer, HttpClient, status_error
-from spinney.apps.ingest.fetch.partial_files import Head, Part
-from spinney.apps.ingest.fetch.wanted_files import WantedFile
+from spinney.apps.ingest.fetch.partial_files import Head, Part, WantedFile
 from spinney.errors import UsageError
 from spinney.files import copies, paths
 

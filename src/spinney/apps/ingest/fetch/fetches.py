@@ -16,9 +16,8 @@ from spinney.apps.ingest.fetch.errors import Differs, Halt, TryFailed
 from spinney.apps.ingest.fetch.http_client import HttpClient
 from spinney.apps.ingest.fetch.journal import Journal, existing_file
 from spinney.apps.ingest.fetch.parallel_tasks import ParallelTasks
-from spinney.apps.ingest.fetch.partial_files import Part
+from spinney.apps.ingest.fetch.partial_files import Part, WantedFile
 from spinney.apps.ingest.fetch.rules import Fetched, FetchFailed, RemoteFile, Rules
-from spinney.apps.ingest.fetch.wanted_files import WantedFile
 from spinney.files import copies, disk_space, paths
 from spinney.files.digests import canonical
 from spinney.files.paths import NotAdmitted

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 
+from spinney.apps.ingest.fetch.partial_files import WantedFile
 from spinney.apps.ingest.fetch.rules import Fetched
-from spinney.apps.ingest.fetch.wanted_files import WantedFile
 from spinney.files import copies, paths
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted
