@@ -24,7 +24,6 @@ so is a local id that belongs to another object.
 ``entry_rules``    checks of an entry, before a transaction begins
 ``schema``         the tables
 ``rows``           rows from values and back
-``open_tables``    the base of the classes that have operations
 
 The migrations are in ``migrations``; ``spinney.tables`` opens and upgrades the tables. Importing this package loads no
 SQLAlchemy; opening an inventory does.

@@ -13,8 +13,8 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, local_ids_admitted, name
 from spinney.apps.ingest.inventory.model import LocalIdTaken
-from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import local_ids, minters, numbers
+from spinney.tables.database import Database
 
 _MANY = 500
 """The number of names in one statement; SQLite allows 32,766 parameters, older builds 999."""
@@ -24,8 +24,10 @@ _NUMBER = select(numbers.c.number).where(
 )
 
 
-class Bindings(OpenTables):
+class Bindings:
     """The numbers of minters, and the ARKs of local ids."""
+
+    _database: Database
 
     def number(self, minter: str, key: str) -> int:
         """Return the number of this key with this minter, from 1; a new one when it has none.

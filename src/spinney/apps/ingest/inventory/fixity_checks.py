@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from spinney.apps.ingest.inventory.entry_rules import aware, plain
 from spinney.apps.ingest.inventory.model import Damaged
-from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import HEAD, audits, objects, versions
 from spinney.files.paths import NotAdmitted, shown
+from spinney.tables.database import Database
 
 KEPT = 10
 """How many audits of an object are kept; the time at which its damage began is kept beside them."""
@@ -26,8 +26,10 @@ _FAULT_MAX = 1000
 _NEWEST_FIRST = audits.c.at_us.desc()
 
 
-class FixityChecks(OpenTables):
+class FixityChecks:
     """The objects that are due for an audit, and the results of audits."""
+
+    _database: Database
 
     def due_for_fixity(
         self,

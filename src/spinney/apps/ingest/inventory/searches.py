@@ -14,10 +14,10 @@ from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import bound_to
 from spinney.apps.ingest.inventory.entry_rules import plain
 from spinney.apps.ingest.inventory.model import File, FileMatch, Match, Object, Recorded
-from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import HEAD, files, local_ids, objects, versions
 from spinney.files.digests import ALGORITHMS, Digest, digest
 from spinney.files.paths import NotAdmitted, shown
+from spinney.tables.database import Database
 
 PAGE_MAX = 1000
 _BEHIND_SLASH = chr(ord("/") + 1)
@@ -25,8 +25,10 @@ _PLACE = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 _OBJECT = (objects.c.id, objects.c.ark, objects.c.collection, objects.c.owner)
 
 
-class Searches(OpenTables):
+class Searches:
     """The searches of the inventory, by identifiers, names of files, digests and collections."""
+
+    _database: Database
 
     def find(
         self,
