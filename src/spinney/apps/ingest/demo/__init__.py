@@ -11,10 +11,9 @@ with SIGKILL in the middle and another is started. ``SMTP=HOST:PORT`` names a ma
 reports. The exit code is 0 only when all is well.
 
 ``__main__``        the steps of the demo, and the crash of its node
-``plan``            the options, and the output folder
+``plan``            the options, the output folder, and the settings
 ``sample_deposit``  the source as objects and manifests
 ``file_server``     the HTTP server, with one wrong byte
-``service``         the settings
 
 Specified by ``tests/apps/ingest/test_demo.py``.
 """

@@ -18,9 +18,8 @@ from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.batches.batch_reports import report_folder
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
 from spinney.apps.ingest.demo.file_server import FileServer, run_server
-from spinney.apps.ingest.demo.plan import Plan, plan
+from spinney.apps.ingest.demo.plan import ARCHIVE, DEPOSITOR, PROFILE, Plan, plan, set_up
 from spinney.apps.ingest.demo.sample_deposit import Offer, find, offer
-from spinney.apps.ingest.demo.service import ARCHIVE, DEPOSITOR, PROFILE, set_up
 from spinney.apps.ingest.verbs.arrivals import Accepted, submit
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service

@@ -1,9 +1,8 @@
 """What a deposit is, is described here: its order, identity, description, priority and state.
 
 ``orders``        the parameters of batches and objects, as jobs have them
-``identities``    which object a deposit is: by its ARK, by local ids, or a new one
+``identities``    which object a deposit is: by its ARK, by local ids, or a new one; and who owns a stored version
 ``metadata``      who, what, when, where; as ERC and as Dublin Core
-``provenance``    who owns a stored version, in the message of the version
 ``priorities``    the priorities of a batch's objects
 ``states``        the state in which a batch is shown
 ``elements``      the data of an object's job that staff see

@@ -5,12 +5,13 @@ twice.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Self
 
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.minters import Minter
 from spinney.apps.ingest.inventory import Match
@@ -21,6 +22,11 @@ from spinney.files.paths import NotAdmitted, shown
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
+
+_MESSAGE = re.compile(
+    r"(?P<bid>bid-\S+) (?P<jid>jid-\S+)\n"
+    r"submitter (?P<submitter>.+)\nowner (?P<owner>.+)\ncollection (?P<collection>.+)"
+)
 
 
 def identify(inventory: "Inventory", collection: str, about: About) -> str | None:
@@ -44,6 +50,32 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
             f"and submit it again"
         )
     return given_ark or next(iter(bound_arks), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """The origin and owner of a stored version, in the message of the version in the storage; values without line
+    breaks. A version is stored before it is recorded in the inventory: when its job is cancelled or fails in between,
+    only the message shows its owner."""
+
+    bid: str
+    jid: str
+    submitter: str
+    owner: str
+    collection: str
+
+    def message(self) -> str:
+        """Return the message of the version."""
+        return "{bid} {jid}\nsubmitter {submitter}\nowner {owner}\ncollection {collection}".format(
+            **asdict(self)
+        )
+
+    @classmethod
+    def of(cls, message: str) -> Self | None:
+        """Parse a message; None: another program wrote the version, or an early release of this service, so
+        that the owner is unknown."""
+        match = _MESSAGE.fullmatch(message)
+        return None if match is None else cls(**match.groupdict())
 
 
 def require_same_owner(

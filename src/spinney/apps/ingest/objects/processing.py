@@ -13,8 +13,8 @@ from spinney.apps.ingest import fetch
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
+from spinney.apps.ingest.deposits.identities import Provenance
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.deposits.provenance import Provenance
 from spinney.apps.ingest.inventory import LocalIdTaken, Match, entry_rules
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
 from spinney.apps.ingest.objects import recorded_files
