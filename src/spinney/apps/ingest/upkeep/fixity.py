@@ -18,6 +18,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +72,12 @@ def choosing(job: Job) -> dict[str, Any]:
     ``objects`` they are."""
     with admission():
         config = settings.load()
-        storages = _Storages(config)
-        due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC), storages))
+        away: dict[str, str] = {}
+        due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC), away))
     job.spawn_many(readings, ({"ark": ark, "storage": storage} for ark, storage in due.items()))
     value = {"objects": len(due)}
-    if storages.away:
-        reasons = "; ".join(f"'{name}' ({reason})" for name, reason in storages.away.items())
+    if away:
+        reasons = "; ".join(f"'{name}' ({reason})" for name, reason in away.items())
         raise Warn(f"objects of storages that cannot be opened are not read: {reasons}", value=value)
     return value
 
@@ -170,49 +171,37 @@ def report_new_damage(
 # --- due objects --------------------------------------------------------------------------------
 
 
-class _Storages:
-    """Which storages can be opened now; each is opened once, when it is first needed."""
-
-    def __init__(self, config: Settings) -> None:
-        self._config = config
-        self._there: set[str] = set()
-        self.away: dict[str, str] = {}
-        """The storages that cannot be opened, and why."""
-
-    def is_there(self, name: str) -> bool:
-        """Return whether the storage with this name can be opened; if not, ``away`` has the reason from now
-        on."""
-        if name not in self._there and name not in self.away:
-            try:
-                open_resources.check_storage(self._config, name)
-                self._there.add(name)
-            except (UsageError, NotAdmitted, OSError) as error:
-                self.away[name] = str(error)
-        return name in self._there
+def _why_away(config: Settings, storage: str) -> str | None:
+    """Return why a storage cannot be opened now; None: it can."""
+    try:
+        open_resources.check_storage(config, storage)
+    except (UsageError, NotAdmitted, OSError) as error:
+        return str(error)
+    return None
 
 
 def _due(
-    inventory: "Inventory", config: Settings, now: datetime, storages: _Storages
+    inventory: "Inventory", config: Settings, now: datetime, away: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield ARK and storage of the due objects, up to the limit of a run."""
-    most = config.fixity.objects
+    """Yield ARK and storage of the due objects, up to the limit of a run. Adds the storages that cannot be opened to
+    ``away``, each with the reason."""
+    most, why_away = config.fixity.objects, cache(partial(_why_away, config))
+
+    def readable(query: Callable[[Collection[str]], dict[str, str]]) -> dict[str, str]:
+        """Return ARK and storage of the objects that a query returns when it leaves out the storages that are away."""
+        while True:
+            due = query(away)
+            new = {name: reason for name in set(due.values()) if (reason := why_away(name)) is not None}
+            if not new:
+                return due
+            away.update(new)
+
     # Each run reads damaged objects again, to notice a repair. However many there are, the others are read too.
-    damaged = _readable(lambda away: inventory.damaged_for_fixity(most // 2, outside=away), storages)
+    damaged = readable(lambda outside: inventory.damaged_for_fixity(most // 2, outside=outside))
     yield from damaged.items()
     before = now - timedelta(days=config.fixity.every_days)
     if left := most - len(damaged):
-        yield from _readable(
-            lambda away: inventory.due_for_fixity(before, left, outside=away), storages
-        ).items()
-
-
-def _readable(query: Callable[[Collection[str]], dict[str, str]], storages: _Storages) -> dict[str, str]:
-    """Return ARK and storage of the objects that a query returns when it leaves out the storages that cannot be
-    opened."""
-    due = query(())
-    while not all(storages.is_there(name) for name in set(due.values())):
-        due = query(storages.away)
-    return due
+        yield from readable(lambda outside: inventory.due_for_fixity(before, left, outside=outside)).items()
 
 
 # --- one object ---------------------------------------------------------------------------------
