@@ -37,8 +37,7 @@ What stages share:
 
 ``config``         settings, profiles, and the resources that a process opens once
 ``deposits``       the parameters of jobs, the identity of objects, and the states that people see
-``admission``      how errors of a stage end its attempt
-``space_waits``    stages that wait while a disk is full or read-only
+``admission``      how errors of a stage end its attempt, also those of a disk that is full or read-only
 ``byte_progress``  the progress of stages that read many bytes
 ``demo``           ``make demo``
 

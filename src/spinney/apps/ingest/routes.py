@@ -83,8 +83,8 @@ async def submit(
     expected = await _run(context, lambda service: expect(service, submission, key))
     with expected.receiving() as arrival:
         async for piece in pieces:
-            await asyncio.to_thread(arrival.file.write, piece)
-        await asyncio.to_thread(arrival.file.finish)
+            await asyncio.to_thread(arrival.write, piece)
+        await asyncio.to_thread(arrival.finish)
     handed_over = False
 
     def hand_over(service: Service) -> Accepted:

@@ -12,13 +12,12 @@ from spinney.apps.ingest.access import bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requests import LARGE, SMALL
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
-from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.admission import admission, space_awaited
 from spinney.apps.ingest.application import app
 from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
-from spinney.apps.ingest.space_waits import space_awaited
 from spinney.containers import pack
 from spinney.files import disk_space
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from spinney import Fail, Hold, Job, Warn
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.admission import admission, space_awaited
 from spinney.apps.ingest.application import batches, objects, outbox
 from spinney.apps.ingest.batches import held_batches, outgoing_mails
 from spinney.apps.ingest.batches.batch_reports import BatchReports
@@ -33,7 +33,6 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Order, Payload
 from spinney.apps.ingest.manifests import About, PayloadKind, Row
-from spinney.apps.ingest.space_waits import space_awaited
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
 from spinney.files.digests import require_digest

@@ -4,9 +4,11 @@ checks a manifest.
 ``check`` needs neither a store nor a server, so that depositors can run it on their own machines.
 """
 
+import os
 import re
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -18,11 +20,11 @@ from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import Judgement
 from spinney.apps.ingest.verbs.batches import Objects, Status
-from spinney.apps.ingest.verbs.payloads import opened
 from spinney.apps.ingest.verbs.service import refused
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, with_fields
 from spinney.errors import UsageError, counted
+from spinney.files.paths import shown
 from spinney.jobs import State
 
 STDIN = "-"
@@ -114,12 +116,24 @@ def _payload_name(payload: str, name: str | None) -> str:
     return Path(payload).name
 
 
-def _open_payload(payload: str) -> AbstractContextManager[BinaryIO]:
+@contextmanager
+def _open_payload(payload: str) -> Iterator[BinaryIO]:
     """Open the payload for reading: a regular file, or stdin for ``-``, which is not closed. Raises
     UsageError."""
     if payload == STDIN:
-        return open(0, "rb", buffering=0, closefd=False)
-    return opened(Path(payload))
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
+            yield stdin
+        return
+    path = shown(payload)
+    try:
+        # O_NONBLOCK: a named pipe without a writer must not hold the command up before it is refused.
+        handle = os.open(payload, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; name a file that can be read") from None
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise UsageError(f"{path} is no regular file; name one, or give '-' to read from stdin")
+        yield file
 
 
 def _print_failed(session: IngestSession, accepted: Mapping[str, Any]) -> None:

@@ -33,6 +33,7 @@ recorded by that job alone.
 Specified by ``tests/apps/ingest/objects``.
 """
 
+from spinney.apps.ingest.admission import space_awaited
 from spinney.apps.ingest.application import objects, queue_of
 from spinney.apps.ingest.objects.downloading import downloading
 from spinney.apps.ingest.objects.estimating import estimating
@@ -40,7 +41,6 @@ from spinney.apps.ingest.objects.notify import notify
 from spinney.apps.ingest.objects.processing import processing
 from spinney.apps.ingest.objects.provisioning import provisioning
 from spinney.apps.ingest.objects.recording import recording
-from spinney.apps.ingest.space_waits import space_awaited
 
 for _stage in (estimating, provisioning, downloading, processing):
     objects.stage(queue=queue_of(_stage.__name__), max_attempts=3)(space_awaited(_stage))

@@ -10,7 +10,7 @@ from typing import Any
 
 from spinney import Defer, Job
 from spinney.apps.ingest import fetch
-from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.admission import FULL_S, admission
 from spinney.apps.ingest.byte_progress import SHOW_S, byte_progress
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetch import RemoteFile, Stopped
@@ -27,7 +27,6 @@ from spinney.apps.ingest.objects.work import (
     read_list,
     write_list,
 )
-from spinney.apps.ingest.space_waits import FULL_S
 from spinney.errors import BadName, UsageError
 from spinney.files import copies, disk_space
 from spinney.files.digests import Digest, Sums

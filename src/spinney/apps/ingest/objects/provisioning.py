@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Hold, Job
-from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.admission import FULL_S, admission
 from spinney.apps.ingest.config.settings import Settings, Working
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import work_places
 from spinney.apps.ingest.objects.estimating import payload_rows, write_file_list
 from spinney.apps.ingest.objects.work import PROMISING, Work, load_work
-from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:

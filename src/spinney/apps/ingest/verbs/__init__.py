@@ -5,16 +5,14 @@ which runs it with the name and the rights of the caller. Both show the same ans
 
 ``base``          the base class of verbs, and the fields that several share
 ``service``       what every verb runs on: a person's control of the engine, the settings, the folders
-``lookup``        batches and objects by the names that people use
+``lookup``        batches, objects and profiles by the names that people use
 ``batches``       verbs that show batches, objects and reports
 ``archive``       verbs for stored objects: find, check, fetch
 ``requeues``      the verb that requeues objects
 ``holds``         verbs that hold and release
 ``deletions``     verbs that delete batches with their files
 ``submission``    the description of a payload that is submitted
-``payloads``      the payload itself, copied durably while it is checked
-``arrivals``      a submission made a batch, in an order that survives a kill
-``profile_list``  the profiles that a caller may see
+``arrivals``      a payload received and checked, and made a batch, in an order that survives a kill
 ``setup``         what a new service needs: folders, tables, storage roots
 
 Whether a caller may see or change something is checked here, by the rights of the ``Service``, so that the command line

@@ -19,7 +19,7 @@ from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
-from spinney.apps.ingest.verbs.profile_list import visible
+from spinney.apps.ingest.verbs.lookup import visible_profiles
 from spinney.apps.ingest.verbs.service import Service, introduce, refused
 from spinney.containers.pack import Format
 from spinney.errors import UsageError
@@ -105,7 +105,7 @@ class Profiles(Verb):
                 {"name": name, "problem": profile}
                 if isinstance(profile, str)
                 else profile.model_dump(mode="json")
-                for name, profile in visible(service)
+                for name, profile in visible_profiles(service)
             ]
         }
 

@@ -12,7 +12,9 @@ makes the batch. ``submit`` does all three for a payload that can be read here.
 
 import errno
 import hashlib
+import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -29,15 +31,17 @@ from spinney.apps.ingest.deposits.orders import BatchOrder
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import About, PayloadKind
 from spinney.apps.ingest.report import Kind
-from spinney.apps.ingest.verbs import profile_list
-from spinney.apps.ingest.verbs.lookup import batch_of
-from spinney.apps.ingest.verbs.payloads import Incoming
-from spinney.apps.ingest.verbs.service import BATCH, Service, introduce
+from spinney.apps.ingest.verbs.lookup import batch_of, find_profile
+from spinney.apps.ingest.verbs.service import BATCH, Service, introduce, refused
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, listed
 from spinney.files import copies, disk_space
+from spinney.files.digests import Sums
+from spinney.files.paths import shown
 from spinney.jobs import Options, State
 from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
+
+_SHA256 = "sha256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,10 @@ class Accepted:
 
 class Arrival:
     """A payload that is being received. It holds no connection to the store, so that it may take hours to arrive. A
-    complete and finished payload is submitted with ``accept``."""
+    complete and finished payload is submitted with ``accept``.
+
+    Digests are computed while the bytes pass, since a payload may be larger than memory and should not be read twice.
+    """
 
     def __init__(
         self, settings: Settings, profile: Profile, submission: Submit, submitter: str, key: str | None
@@ -69,17 +76,55 @@ class Arrival:
         self.settings, self.profile, self.key = settings, profile, key
         self.submission, self.submitter = submission, submitter
         self.bid = orders.new_bid()
-        path = settings.incoming / self.bid / submission.name
-        self.file = Incoming(path, submission.expected_digest, recognizable=key is not None)
+        self.path = settings.incoming / self.bid / submission.name
+        self.size_bytes = 0
+        self._digest = submission.expected_digest
+        algorithms = {self._digest.algorithm} if self._digest else set()
+        self._sums = Sums(algorithms if key is None else algorithms | {_SHA256})
+        self._file: BinaryIO | None = None
 
     @contextmanager
     def receiving(self) -> Iterator[Self]:
         """Make the payload's folder below ``incoming``, and keep its file open within the block. After an error the
         folder is removed again."""
         with self.removed_after_errors():
-            self.file.path.parent.mkdir()
-            with self.file:
+            self.path.parent.mkdir()
+            with self.path.open("xb", buffering=0) as self._file:
                 yield self
+
+    def write(self, piece: bytes) -> None:
+        """Append the next bytes to the file, and to its digests."""
+        assert self._file is not None, "it is written while it is received"
+        self._sums.update(piece)
+        self.size_bytes += len(piece)
+        copies.write_all(self._file, piece)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of all that has been written, in hexadecimal; computed only for a submission with a key."""
+        return self._sums.values()[_SHA256]
+
+    def copy(self, source: BinaryIO) -> None:
+        """Append the content of ``source`` from its position on, which for stdin need not be the beginning. Raises
+        Refused when it changed while it was read."""
+        start = source.tell() if source.seekable() else 0
+        while piece := source.read(copies.CHUNK_BYTES):
+            self.write(piece)
+        status = os.fstat(source.fileno())
+        size_bytes = status.st_size - start
+        if stat.S_ISREG(status.st_mode) and size_bytes != self.size_bytes:
+            raise Refused(
+                f"'{shown(self.path.name)}' has {size_bytes} bytes, and {self.size_bytes} were read: it changes; "
+                f"submit it when it is complete"
+            )
+
+    def finish(self) -> None:
+        """Make the file durable, but not its name: the caller syncs the folder. Raises Refused when it does
+        not have the given digest."""
+        assert self._file is not None, "it is finished while it is received"
+        os.fsync(self._file.fileno())
+        with refused():
+            self._sums.require(self._digest, self.path.name)
 
     @contextmanager
     def removed_after_errors(self) -> Iterator[None]:
@@ -124,7 +169,7 @@ def expect(service: Service, submission: Submit, key: str | None = None) -> Arri
     profile that does not exist or is not visible, and a home that does not exist; Forbidden.
     """
     submitter = submission.submitter or service.control.by
-    profile = profile_list.profile(service, submission.profile)
+    profile = find_profile(service, submission.profile)
     submission.require_valid(service.settings)
     _require_reports(service.settings, profile, submission)
     service.settings.require_home()
@@ -163,7 +208,7 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
         bid=bid,
         job=submitted.ids[0],
         kind=order.kind,
-        size_bytes=arrival.file.size_bytes,
+        size_bytes=arrival.size_bytes,
         state=state,
         held=held,
     )
@@ -176,8 +221,8 @@ def submit(service: Service, payload: BinaryIO, submission: Submit, key: str | N
     is left behind then, except after CommitUncertain.
     """
     with expect(service, submission, key).receiving() as arrival:
-        arrival.file.copy(payload)
-        arrival.file.finish()
+        arrival.copy(payload)
+        arrival.finish()
     return accept(service, arrival)
 
 
@@ -187,7 +232,7 @@ def _prepare(service: Service, arrival: Arrival) -> BatchOrder:
     The hold file is written before the job exists, so that no node can begin with a batch that its profile
     holds. Raises UsageError for a payload whose kind is not known or does not fit its description, OSError.
     """
-    target = arrival.file.path
+    target = arrival.path
     for folder in (target.parent, target.parent.parent):
         copies.sync_folder(folder)
     kind = _kind(target, arrival.submission)
@@ -258,7 +303,7 @@ def _submission_digest(arrival: Arrival) -> str:
     """Return a digest of the payload and its description: another submission under the same idempotency key
     is refused by it."""
     return hashlib.sha256(
-        f"ingest.submit\0{arrival.submission.model_dump_json()}\0{arrival.submitter}\0{arrival.file.sha256}".encode()
+        f"ingest.submit\0{arrival.submission.model_dump_json()}\0{arrival.submitter}\0{arrival.sha256}".encode()
     ).hexdigest()
 
 
@@ -277,7 +322,7 @@ def _earlier_batch(service: Service, job_id: int, arrival: Arrival) -> Accepted:
         bid=batch.bid,
         job=job_id,
         kind=batch.order.kind,
-        size_bytes=arrival.file.size_bytes,
+        size_bytes=arrival.size_bytes,
         state=state,
         held=held,
         repeated=True,

@@ -14,8 +14,7 @@ from pydantic import Field
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.apps.ingest.verbs.lookup import Batch, find_batch
-from spinney.apps.ingest.verbs.profile_list import visible
+from spinney.apps.ingest.verbs.lookup import Batch, find_batch, visible_profiles
 from spinney.apps.ingest.verbs.service import OBJECT, Service, introduce
 from spinney.command_line import completion
 from spinney.errors import Refused, UsageError, did_you_mean, listed
@@ -201,7 +200,7 @@ def _parts(what: str) -> Sequence[tuple[Scope, str]]:
 
 def _require_known(service: Service, collection: str) -> None:
     """Raise UsageError unless a profile that the person may see belongs to the collection."""
-    names = {profile.collection for _, profile in visible(service) if isinstance(profile, Profile)}
+    names = {profile.collection for _, profile in visible_profiles(service) if isinstance(profile, Profile)}
     if collection not in names:
         raise UsageError(
             f"no profile belongs to a collection {collection!r}{did_you_mean(collection, names)}; there are: "

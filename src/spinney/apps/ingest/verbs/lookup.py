@@ -1,4 +1,4 @@
-"""Look up batches and objects by the names that people use.
+"""Look up batches, objects and profiles by the names that people use.
 
 A name is ``bid-…`` or ``jid-…``, or the number of the job. A bid is the key of the batch's job and found by
 an index; a jid is only in the parameters of the object's job, so that objects are searched for it. Everything
@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest.batches import held_batches
+from spinney.apps.ingest.config import profiles
+from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.deposits.orders import BID, JID, BatchOrder, ObjectOrder
 from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
 from spinney.apps.ingest.deposits.states import shown as state_shown
 from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
-from spinney.errors import Refused, UsageError
+from spinney.errors import Refused, UsageError, did_you_mean, listed
 from spinney.files.paths import shown
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 from spinney.operations import all_jobs
@@ -178,3 +180,36 @@ def numbered(service: Service, name: str, form: str) -> Job:
     if not name.isdecimal() or len(name) > len(str(JOB_ID_MAX)) or not int(name):
         raise UsageError(f"'{shown(name[:80])}' is no name of a batch or object; write {form}")
     return service.look.job(int(name))
+
+
+# --- profiles ---------------------------------------------------------------------------------
+
+
+def visible_profiles(service: Service) -> Iterator[tuple[str, Profile | str]]:
+    """Yield the names of the profiles, each with the profile, or with what is wrong with one that cannot be read: those
+    of the collections that the person may see. People with limits see no unreadable profiles."""
+    for name in profiles.names_of(service.settings):
+        try:
+            profile = profiles.load(service.settings, name)
+        except UsageError as error:
+            if service.collections is None:
+                yield name, str(error)
+        else:
+            if service.sees(profile.collection):
+                yield name, profile
+
+
+def find_profile(service: Service, name: str) -> Profile:
+    """Return the profile of that name, if the person may submit with it.
+
+    Raises UsageError for another name; for a person with limits, profiles of other collections do not exist,
+    so that the message lists only those of theirs.
+    """
+    if service.collections is None:
+        return profiles.load(service.settings, name)
+    by_name = {name: profile for name, profile in visible_profiles(service) if isinstance(profile, Profile)}
+    if name not in by_name:
+        raise UsageError(
+            f"there is no profile {name!r}{did_you_mean(name, by_name)}; there are: {listed(by_name) or '(none)'}"
+        )
+    return by_name[name]
