@@ -130,9 +130,10 @@ def _open_payload(payload: str) -> Iterator[BinaryIO]:
         handle = os.open(payload, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; name a file that can be read") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UsageError(f"{path} is no regular file; name one, or give '-' to read from stdin")
     with os.fdopen(handle, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UsageError(f"{path} is no regular file; name one, or give '-' to read from stdin")
         yield file
 
 
