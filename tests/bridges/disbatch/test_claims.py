@@ -174,6 +174,7 @@ def test_queues_may_share_a_name_and_other_indexes_are_made(db: Database) -> Non
     assert "name_1" not in db["queues"].index_information()
 
 
+@pytest.mark.usefixtures("short_reach")
 def test_a_server_that_does_not_answer_is_away(mongo_server: MongoServer) -> None:
     db = connect(mongo_server.url, "own", timeout_s=0.5)
     mongo_server.stop_answering()
@@ -469,6 +470,7 @@ def test_a_check_says_which_tasks_another_program_has_claimed_under_the_name(db:
     assert "another program has claimed it" in differences[str(others)]
 
 
+@pytest.mark.usefixtures("short_reach")
 def test_a_server_that_is_away_is_told_of_in_one_sentence() -> None:
     with (
         MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client,

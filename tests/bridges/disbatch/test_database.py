@@ -108,6 +108,7 @@ def test_an_invalid_address_is_refused_without_being_shown(url: str) -> None:
     assert "cret" not in str(refused.value)
 
 
+@pytest.mark.usefixtures("short_reach")
 def test_a_server_that_is_away_is_told_of_in_time_and_found_again() -> None:
     server = MongoServer().start()
     try:

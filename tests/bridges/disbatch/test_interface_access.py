@@ -177,6 +177,7 @@ async def test_the_page_shows_and_changes(db: Database) -> None:
     assert (await client.get("/static/..%2Fspinney.js")).status_code == 404
 
 
+@pytest.mark.usefixtures("short_reach")
 async def test_a_database_that_is_away_is_told_of_without_its_address(mongo_server: MongoServer) -> None:
     db = connect(mongo_server.url, "t", timeout_s=2)
     client = client_of(db)
