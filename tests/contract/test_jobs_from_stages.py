@@ -198,7 +198,7 @@ def test_a_call_is_one_share_also_when_it_comes_in_parts(site: Site) -> None:
     other = site.submit_from(lease, n=2)
     more = site.store.submit_from(
         lease.job_id, lease.fence, [submission(n=2)], beside=first[0], now_us=site.now
-    ).ids
+    )
     keyed = site.submit_from(lease, n=2, keys=("a", "b"))
     site.pass_(lease)
 

@@ -166,12 +166,12 @@ class Site:
         return self.spawn_all(lease, submission(of, n=n, **fields))
 
     def spawn_all(self, lease: Lease, *submissions: Submission) -> list[int]:
-        return list(self.store.spawn(lease.job_id, lease.fence, submissions, now_us=self.now).ids)
+        return list(self.store.spawn(lease.job_id, lease.fence, submissions, now_us=self.now))
 
     def submit_from(self, lease: Lease, of: str = "one", n: int = 1, **fields: Any) -> list[int]:
         """Jobs of their own, submitted by a running attempt."""
         made = [submission(of, n=n, **fields)]
-        return list(self.store.submit_from(lease.job_id, lease.fence, made, now_us=self.now).ids)
+        return list(self.store.submit_from(lease.job_id, lease.fence, made, now_us=self.now))
 
     # --- claiming -------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record, Subm
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import SpawnResult, SubmitResult
+from spinney.store.contract import SubmitResult
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase, SqliteTx, add_functions
@@ -193,7 +193,7 @@ class SimStore(SqlStore):
 
     def spawn(
         self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
-    ) -> SpawnResult:
+    ) -> Sequence[int]:
         with self._under(fence):
             return super().spawn(job_id, fence, submissions, now_us=now_us)
 

@@ -199,7 +199,7 @@ def test_an_exchange_whose_staging_step_fails_takes_no_record_and_grants_nothing
     node = _node(store, slots=3)
     bearing, running = _claim(store, node, [], slots=2)
     assert (bearing.job_id, running.job_id) == (parent, other)
-    born = store.spawn(parent, bearing.fence, long_call(1000), now_us=2).ids
+    born = store.spawn(parent, bearing.fence, long_call(1000), now_us=2)
     step, calls = staging.step, iter(range(100))
 
     def fails_once(*how: Any) -> int | None:
@@ -291,7 +291,7 @@ def test_a_spawn_that_was_cut_off_is_no_part_of_what_its_attempt_publishes(
         _between_steps(store, patched, 3, is_away)
         with pytest.raises(CommitUncertain, match="5000 jobs were written or none"):
             spawn(bearing.job_id, bearing.fence, long_call(5000), now_us=2)
-    ids = spawn(bearing.job_id, bearing.fence, long_call(2500), now_us=2).ids
+    ids = spawn(bearing.job_id, bearing.fence, long_call(2500), now_us=2)
 
     store.flush_and_claim([_passes(bearing)], None, now_us=3)
     while store.sweep(now_us=LATE_US).more:
@@ -330,7 +330,7 @@ def test_a_spawn_that_is_published_before_its_call_hears_of_it_stays(
 
 def test_a_long_spawn_may_need_what_its_attempt_has_spawned_before(store: SqlStore, bearing: Lease) -> None:
     at = (bearing.job_id, bearing.fence)
-    [need] = store.spawn(*at, long_call(1), now_us=2).ids
+    [need] = store.spawn(*at, long_call(1), now_us=2)
     store.spawn(*at, [Submission(type="t", params=["{}"] * 2500, needs=(need,))], now_us=2)
 
     store.flush_and_claim([_passes(bearing)], None, now_us=3)

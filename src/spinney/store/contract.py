@@ -74,15 +74,6 @@ class SubmissionKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnResult:
-    """The answer to a running attempt that creates jobs."""
-
-    ids: Sequence[int]
-    """The ids in the order of the request. For a key that a child of this parent (``submit_from``: a job) already has,
-    it is that one's id."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
     """The result of one step of housekeeping, and when the next is due."""
 
@@ -153,19 +144,14 @@ class Kernel(Protocol):
         """
 
     def spawn(
-        self,
-        job_id: int,
-        fence: int,
-        submissions: Sequence[Submission],
-        *,
-        now_us: int,
-    ) -> SpawnResult:
-        """Spawn children of a running attempt. It returns ids at once; the jobs become visible in the transaction that
-        records the stage as passed, and are dropped when the attempt does not pass.
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
+    ) -> Sequence[int]:
+        """Spawn children of a running attempt. It returns ids at once, in the order of the request; the jobs become
+        visible in the transaction that records the stage as passed, and are dropped when the attempt does not pass.
 
         Children with keys are created at once, a bounded number in each transaction; the same key below one parent
-        means the same child, so that an interrupted call can be repeated. Raises Refused when cancellation of the job
-        or an ancestor was requested, StaleFence, and what ``submit`` raises."""
+        means the same child, whose id is returned, so that an interrupted call can be repeated. Raises Refused when
+        cancellation of the job or an ancestor was requested, StaleFence, and what ``submit`` raises."""
 
     def submit_from(
         self,
@@ -175,7 +161,7 @@ class Kernel(Protocol):
         *,
         beside: int | None = None,
         now_us: int,
-    ) -> SpawnResult:
+    ) -> Sequence[int]:
         """Submit independent jobs from a running attempt: they are roots, and no children. As with ``spawn``, it
         returns ids at once; the jobs become visible in the transaction that records the stage as passed, and are
         dropped when the attempt does not pass. They are not tied to the submitting job: it does not wait for them, nor

@@ -313,9 +313,9 @@ class SpawnSubjobs(
         submitted = submissions(lines, types, None, Options(), _no_default)
         for submission in submitted:
             claim_rights.require_may_name(service, submission, types)
-        spawned = service.store.spawn(self.job, self.fence, submitted, now_us=service.clock())
+        ids = service.store.spawn(self.job, self.fence, submitted, now_us=service.clock())
         service.wake_nodes()
-        return SpawnedJobs(ids=list(spawned.ids))
+        return SpawnedJobs(ids=list(ids))
 
 
 class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/lock"):

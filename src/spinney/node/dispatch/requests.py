@@ -10,7 +10,7 @@ then its attempt gets the error, which is an exception like any other to the sta
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -30,7 +30,6 @@ from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.slots import PoolWorker
-from spinney.store.contract import SpawnResult
 from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)
@@ -150,17 +149,17 @@ class Requests:
         )
 
     async def _spawn_jobs(
-        self, submissions: list[Submission], verb: Callable[[Store], SpawnResult]
+        self, submissions: list[Submission], verb: Callable[[Store], Sequence[int]]
     ) -> list[int]:
         """Create jobs and return their ids. Jobs with keys exist at once, so that nodes are woken, and
         a repeated request finds them by their keys; jobs without keys exist when the stage has passed, and a
         repeated request would create them twice."""
         keyed = any(s.keys for s in submissions)
-        created = await self._write(verb, twice=keyed)
+        ids = await self._write(verb, twice=keyed)
         if keyed:
             self._signals.claimable()
             self._signals.work_for_peers()  # its parent has a slot of this node, perhaps the last one
-        return list(created.ids)
+        return list(ids)
 
     async def _serve_take_lock(
         self, lease: Lease, name: str, until: str, amount: int, capacity: int | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.rights.actor import Actor
-from spinney.store.contract import SpawnResult, SubmissionKey, SubmitResult
+from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.session import Session
 
@@ -109,7 +109,7 @@ class SqlSubmissions:
 
     def spawn(
         self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
-    ) -> SpawnResult:
+    ) -> Sequence[int]:
         from spinney.store.sql.submit import spawns
 
         return self._spawn(
@@ -124,14 +124,14 @@ class SqlSubmissions:
         *,
         beside: int | None = None,
         now_us: int,
-    ) -> SpawnResult:
+    ) -> Sequence[int]:
         from spinney.store.sql.submit import spawns
 
         return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
 
     def _spawn(
         self, spawner_of: "Callable[[Tx], spawns.Spawner]", submissions: Sequence[Submission], now_us: int
-    ) -> SpawnResult:
+    ) -> Sequence[int]:
         """Create the jobs of a running attempt. ``spawner_of`` checks its lease, anew in each transaction.
 
         Jobs with keys are visible after each step. Others are written hidden, in one transaction or (many) in
@@ -147,7 +147,7 @@ class SqlSubmissions:
                 ids: list[int] = []
                 spawns.spawn_keyed(tx, registry, keyed[:KEYED_STEP], spawner, ids, now_us)
             elif not new_jobs.size(plans):
-                return SpawnResult(ids=[])
+                return []
             else:
                 first_id, total = spawns.stage(tx, plans, spawner, now_us)
                 if total <= new_jobs.STEP:
@@ -158,7 +158,7 @@ class SqlSubmissions:
                 with write() as tx:
                     step = keyed[start : start + KEYED_STEP]
                     spawns.spawn_keyed(tx, registry, step, spawner_of(tx), ids, now_us)
-            return SpawnResult(ids=ids)
+            return ids
         if total > new_jobs.STEP:
             try:
                 attempt = spawner.job_id, spawner.fence
@@ -168,7 +168,7 @@ class SqlSubmissions:
                 raise CommitUncertain(
                     f"{total} jobs were written or none: {error}; run the stage again"
                 ) from error
-        return SpawnResult(ids=range(first_id, first_id + total))
+        return range(first_id, first_id + total)
 
     def _staging_step(self, now_us: int) -> int | None:
         """Do one step of deferred work: place published jobs, and update dependants of jobs that have settled or were
