@@ -48,7 +48,7 @@ def test_the_run_dir_lies_beside_the_database_file() -> None:
         ),
         ("[spinney]\nstore = 5", "store must be text in quotes, not 5"),
         ('spinney = "x"', "spinney must be a table"),
-        ("[spinney", "is no TOML"),
+        ("[spinney", "is not valid TOML"),
         ('[spinney]\nstore = "jobs.db"', "'jobs.db' is no URL of a store; write it as sqlite:///jobs.db"),
         (
             '[spinney]\nstore = "postgresql://host/db"',
@@ -92,5 +92,5 @@ def test_no_password_of_what_names_no_store_is_shown(tmp_path: Path, named: str)
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "spinney.toml").mkdir()
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read(tmp_path)

@@ -104,6 +104,23 @@ def table(name: str, directory: Path) -> Mapping[str, Any]:
     return _table(directory / FILE, name)
 
 
+def document(path: Path, *, optional: bool = False) -> dict[str, Any]:
+    """Return what a TOML file has; with ``optional`` nothing where there is none. Raises UsageError."""
+    try:
+        text = path.read_text("utf-8")
+        import tomllib  # where there is a file to read
+
+        return tomllib.loads(text)
+    except OSError as error:
+        if optional and isinstance(error, FileNotFoundError):
+            return {}
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}); correct its permissions, or the path"
+        ) from None
+    except ValueError as error:  # of TOML, or of UTF-8
+        raise UsageError(f"{path} is not valid TOML: {error}; correct it there") from None
+
+
 def _own_table(path: Path) -> Mapping[str, str]:
     table = _table(path, "spinney")
     _require_known(path, "key", table, _KEYS)
@@ -114,25 +131,14 @@ def _own_table(path: Path) -> Mapping[str, str]:
 
 
 def _table(path: Path, name: str) -> Mapping[str, Any]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
-    import tomllib  # where there is a file to read
-
-    try:
-        document = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
-    for key, value in document.items():
+    tables = document(path, optional=True)
+    for key, value in tables.items():
         if key not in _TABLES and not isinstance(value, dict):
             raise UsageError(
                 f"{path}: {key} belongs to no table; write it below one of [{'], ['.join(_TABLES)}]"
             )
-    _require_known(path, "table", document, _TABLES)
-    table: Any = document.get(name, {})
+    _require_known(path, "table", tables, _TABLES)
+    table: Any = tables.get(name, {})
     if not isinstance(table, dict):
         raise UsageError(f"{path}: {name} must be a table; write [{name}] and the keys below it")
     return table

@@ -10,16 +10,16 @@
 All errors are sentences that name the file and the key, and never the value, which may be a secret."""
 
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from spinney.config import document as document
+from spinney.define.params.duration_field import DurationField
 from spinney.files.paths import shown
 from spinney.model.errors import UsageError
-from spinney.model.values import durations
 from spinney.model.values.texts import plain_message
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -30,14 +30,7 @@ _FRESH_NS = 1_000_000_000
 one tick of the file system's clock."""
 
 
-def _seconds(length: Any) -> float:
-    try:
-        return durations.seconds(length)
-    except UsageError as error:
-        raise ValueError(str(error)) from None
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, DurationField()]
 """A length of time: ``"90s"``, ``"12h"``, or a number of seconds."""
 
 
@@ -83,20 +76,6 @@ def read(model: type[_Model], path: Path, *, optional: bool = False) -> _Model:
     """Return the settings of a file; with ``optional`` the defaults where there is none. Validators get the file's
     folder as their context, for relative paths. Raises UsageError."""
     return checked(model, document(path, optional=optional), path, context=path.parent)
-
-
-def document(path: Path, *, optional: bool = False) -> dict[str, Any]:
-    """Return what a TOML file has; with ``optional`` nothing where there is none. Raises UsageError."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        if optional and isinstance(error, FileNotFoundError):
-            return {}
-        raise UsageError(
-            f"{path} cannot be read ({error.strerror}); correct its permissions, or the path"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}; correct it there") from None
 
 
 def checked(

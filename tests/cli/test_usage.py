@@ -162,7 +162,7 @@ def test_what_the_state_of_a_job_forbids_is_code_1(shell: Shell) -> None:
     [
         ('[spinney]\nstor = "sqlite:///x.db"\n', "did you mean 'store'"),
         ("[spinney]\nstore = 5\n", "must be text in quotes"),
-        ("store =", "is no TOML"),
+        ("store =", "is not valid TOML"),
         ('[spinney]\nstore = "spinney.db"\n', "sqlite:///spinney.db"),
     ],
 )
