@@ -201,9 +201,9 @@ class SqlSignIn(SqlPart):
             note(tx, now_us, actor, "user link", {"user": user}, 1)
         return Link(user=user, ends_us=ends_us)
 
-    def link(self, digest: str, *, now_us: int) -> Link | None:
-        """Return for whom the link is, and until when; None where it is unknown, used up, or expired, and for
-        the first admin's link when there is a user."""
+    def link(self, digest: str, *, now_us: int) -> Link:
+        """Return for whom the link is, and until when. Raises BadLogin where it is unknown, used up, or expired, and
+        for the first admin's link when there is a user."""
         with self._session.look() as tx:
             return _link(tx, digest, now_us)
 
@@ -215,10 +215,6 @@ class SqlSignIn(SqlPart):
         """
         with self._session.write() as tx:
             link = _link(tx, digest, now_us)
-            if link is None:
-                raise BadLogin(
-                    "the link is no longer good: it works once and for a limited time; ask for a new one"
-                )
             if link.user is None:
                 made = accounts.add(tx, name, ALL_RIGHTS, password, actor, now_us)
             else:
@@ -311,9 +307,9 @@ def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
     return ends_us
 
 
-def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
-    """Return the link with this digest, if it can be used now."""
+def _link(tx: Tx, digest: str, now_us: int) -> Link:
+    """Return the link with this digest. Raises BadLogin where it cannot be used now."""
     row = tx.one("select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us))
     if row is None or (row[0] == _FIRST_ADMIN and accounts.any_user(tx)):
-        return None
+        raise BadLogin("the link is no longer good: it works once and for a limited time; ask for a new one")
     return Link(user=row[0] or None, ends_us=row[1])
