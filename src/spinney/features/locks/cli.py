@@ -16,7 +16,7 @@ from spinney.commands.job_queries import ShowJob
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.model.errors import UsageError
 from spinney.model.operators.locks import CapacityInfo, LockInfo
-from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRules
+from spinney.model.settings.capacities import AMOUNT_MAX, Capacities
 from spinney.model.values import names
 from spinney.terminal import completion
 from spinney.terminal.commands import Shown, steps
@@ -152,21 +152,15 @@ class _LockDetails:
         owners = [info for info in infos if info.owner_id is not None]
         return cls(
             lock=name,
-            capacity=infos[0].capacity if infos else _in_force(capacities, name.removesuffix("*")),
+            # Of a lock that no job has or waits for, only what is set and declared is known.
+            capacity=infos[0].capacity
+            if infos
+            else Capacities.of(capacities).in_force(name.removesuffix("*")),
             set=next((info for info in capacities if info.name == name), None),
             used=sum(info.amount for info in owners),
             owners=owners,
             waiting=infos[0].waiting if infos else 0,
         )
-
-
-def _in_force(capacities: Sequence[CapacityInfo], name: str) -> int:
-    """Return the capacity in force for a lock that no job has or waits for, from the settings and
-    declarations."""
-    return Capacities(
-        CapacityRules.of((info.name, info.capacity) for info in capacities if info.by is not None),
-        CapacityRules.of((info.name, info.declared) for info in capacities if info.declared is not None),
-    ).in_force(name)
 
 
 def _facts(details: _LockDetails) -> list[tuple[str, str]]:

@@ -6,11 +6,12 @@ several rules of one source match, the longest name counts, so that there can be
 A capacity that is lowered takes nothing from the jobs that have the lock: nobody gets more of it until enough
 was released. One that is raised lets waiting jobs continue at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spinney.model.errors import UsageError
+from spinney.model.operators.locks import CapacityInfo
 from spinney.model.values import names
 
 AMOUNT_MAX = 2**63 - 1
@@ -98,6 +99,14 @@ class Capacities:
     """The capacities that operators have set."""
     declared: CapacityRules = CapacityRules()
     """The capacities that applications declare."""
+
+    @classmethod
+    def of(cls, infos: Sequence[CapacityInfo]) -> "Capacities":
+        """Make them of what is known of each lock and family. The two sources are kept apart because a capacity that a
+        stage names comes between them."""
+        by_operators = ((info.name, info.capacity) for info in infos if info.by is not None)
+        declared = ((info.name, info.declared) for info in infos if info.declared is not None)
+        return cls(CapacityRules.of(by_operators), CapacityRules.of(declared))
 
     def in_force(self, name: str, stage_capacity: int | None = None) -> int:
         """Return the capacity of a lock. ``stage_capacity``: what the stage that takes it names; an operator's capacity

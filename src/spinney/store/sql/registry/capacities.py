@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from spinney.model.errors import Refused
 from spinney.model.operators.locks import CapacityInfo
-from spinney.model.settings.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
+from spinney.model.settings.capacities import Capacities, LockCapacity, require_capacity
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, upsert
@@ -16,15 +16,8 @@ _CAPACITIES = RowMap(CapacityInfo, "lock_capacities", columns={"capacity": "coal
 
 
 def read(tx: Tx) -> Capacities:
-    """Return the capacities, as the current transaction sees them: the rules of operators and those of
-    applications, kept apart because a capacity that a stage names comes between the two."""
-    capacities_ = all_(tx)
-    return Capacities(
-        set=CapacityRules.of((info.name, info.capacity) for info in capacities_ if info.by is not None),
-        declared=CapacityRules.of(
-            (info.name, info.declared) for info in capacities_ if info.declared is not None
-        ),
-    )
+    """Return the capacities, as the current transaction sees them."""
+    return Capacities.of(all_(tx))
 
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
