@@ -35,6 +35,15 @@ def by_slice(site: Site, width_s: int, queues: tuple[str, ...] | None = None) ->
     return history.by_slice(width_s, 0, site.now // 1_000_000 // width_s, lanes)
 
 
+def of_stage(site: Site, width_s: int, queues: tuple[str, ...] | None = None) -> Figures:
+    """The figures of the only stage, over all slices."""
+    history = site.store.throughput_history
+    lanes = [lane for lane, *_ in history.lanes(queues=queues)]
+    by_stage = history.by_stage(width_s, 0, site.now // 1_000_000 // width_s, lanes)
+    assert [*by_stage] == [("one", "work")]
+    return by_stage["one", "work"]
+
+
 def test_given_attempts_in_two_minutes_then_each_width_has_their_sums(site: Site) -> None:
     site.submit(n=5)
     to_next(site, HOUR_S)
@@ -107,9 +116,8 @@ def test_given_lanes_whose_peaks_never_coincided_then_an_hour_does_not_add_them(
     for width_s in (QUARTER_S, HOUR_S):
         (whole,) = by_slice(site, width_s).values()
         assert whole.pending == 4, width_s
-        lanes = [lane for lane, *_ in site.store.throughput_history.lanes()]
-        by_lane = site.store.throughput_history.by_lane(width_s, 0, site.now // 1_000_000 // width_s, lanes)
-        assert [f.pending for f in by_lane.values()] == [2, 2]
+        assert of_stage(site, width_s).pending == 4
+        assert [of_stage(site, width_s, (queue,)).pending for queue in ("default", "other")] == [2, 2]
 
 
 def test_given_queues_then_times_of_one_are_not_those_of_another(site: Site) -> None:
@@ -123,6 +131,8 @@ def test_given_queues_then_times_of_one_are_not_those_of_another(site: Site) -> 
 
     times = [by_slice(site, MINUTE_S, (queue,))[minute].run_s for queue in ("default", "other")]
     assert times == [20, 2]
+    whole = of_stage(site, MINUTE_S)
+    assert (whole.ended, whole.run_s) == (2, 11), "the mean of both queues"
 
 
 def test_given_queues_then_only_their_lanes_count(site: Site) -> None:
@@ -134,10 +144,11 @@ def test_given_queues_then_only_their_lanes_count(site: Site) -> None:
 
     assert [f.pending for f in by_slice(site, MINUTE_S, ("other",)).values()] == [3]
     assert [f.pending for f in by_slice(site, MINUTE_S).values()] == [5]
-    lanes = [lane for lane, *_ in site.store.throughput_history.lanes()]
-    until = site.now // 1_000_000 // MINUTE_S
-    by_lane = site.store.throughput_history.by_lane(MINUTE_S, 0, until, lanes)
-    assert sorted(f.pending for f in by_lane.values()) == [2, 3]
+    assert [of_stage(site, MINUTE_S, queues).pending for queues in (("default",), ("other",), None)] == [
+        2,
+        3,
+        5,
+    ]
 
 
 def test_given_old_slices_then_they_go_with_the_next_record(site: Site) -> None:

@@ -257,7 +257,7 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
     store.saved_filters.all("ann")
     store.node_attempts.running(house.node, AccessScope(queues=("narrow",)))
     store.node_attempts.ended(house.node, 1, AccessScope(queues=("narrow",)))
-    for figures in (store.throughput_history.by_slice, store.throughput_history.by_lane):
+    for figures in (store.throughput_history.by_slice, store.throughput_history.by_stage):
         figures(60, 1, 60, [1, 2])
 
     assert len(house.seen) > 10

@@ -116,22 +116,21 @@ def read(control: Control, span: Span, queue: str, type_: str, visible: Collecti
     """
     history = control.store.throughput_history
     lanes = history.lanes(queues=visible)
-    chosen = {
-        lane: (of_type, stage)
-        for lane, of_queue, of_type, stage in lanes
-        if queue in ("", of_queue) and type_ in ("", of_type)
-    }
+    chosen = [lane for lane, of_queue, of_type in lanes if queue in ("", of_queue) and type_ in ("", of_type)]
     last = control.clock() // 1_000_000 // span.width_s
     by_slice = history.by_slice(span.width_s, last - span.slices, last, chosen)
     if last not in by_slice:
         last -= 1  # a slice is recorded after its first minute
     first = last - span.slices + 1
-    by_lane = history.by_lane(span.width_s, first, last, chosen)
+    stages = [
+        StageLine(type=of_type, stage=stage, figures=figures)
+        for (of_type, stage), figures in history.by_stage(span.width_s, first, last, chosen).items()
+    ]
     return Activity(
         charts=_charts(span, first, by_slice),
-        stages=_stages(chosen, by_lane),
-        queues=sorted({of_queue for _, of_queue, _, _ in lanes}),
-        types=sorted({of_type for _, _, of_type, _ in lanes}),
+        stages=sorted(stages, key=lambda line: (-line.figures.ended, line.type, line.stage)),
+        queues=sorted({of_queue for _, of_queue, _ in lanes}),
+        types=sorted({of_type for _, _, of_type in lanes}),
     )
 
 
@@ -165,44 +164,6 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
             lines(times, lasting, {"waiting": "waited", "running": "ran"}, idle=idle),
         ),
     ]
-
-
-def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures]) -> list[StageLine]:
-    """Return the stages that did anything, with the figures of their lanes."""
-    grouped: dict[tuple[str, str], list[Figures]] = {}
-    for lane, figures in by_lane.items():
-        grouped.setdefault(chosen[lane], []).append(figures)
-    stages = [
-        StageLine(type=type_, stage=stage, figures=_together(parts))
-        for (type_, stage), parts in grouped.items()
-    ]
-    return sorted(stages, key=lambda line: (-line.figures.ended, line.type, line.stage))
-
-
-def _together(parts: Sequence[Figures]) -> Figures:
-    """Return the sum of some figures; times are averaged, weighted by the attempts that ended.
-
-    None means that nothing was measured: such parts are left out, and a figure without any part is None
-    itself.
-    """
-
-    def total(values: Sequence[float | None]) -> float | None:
-        counted = [value for value in values if value is not None]
-        return sum(counted) if counted else None
-
-    def mean(values: Sequence[tuple[float | None, int]]) -> float | None:
-        pairs = [(value, weight) for value, weight in values if value is not None]
-        total = sum(weight for _, weight in pairs)
-        return sum(value * weight for value, weight in pairs) / total if total else None
-
-    return Figures(
-        ended=sum(part.ended for part in parts),
-        failed=sum(part.failed for part in parts),
-        pending=total([part.pending for part in parts]),
-        running=total([part.running for part in parts]),
-        wait_s=mean([(part.wait_s, part.ended) for part in parts]),
-        run_s=mean([(part.run_s, part.ended) for part in parts]),
-    )
 
 
 def _count(value: float | None) -> str:

@@ -16,7 +16,7 @@ a slice: an idle slice has zeros, a missed one no figures.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import duration_samples
@@ -104,15 +104,19 @@ class SqlThroughputHistory(SqlPart):
 
         A slice that was not recorded is missing; one in which the lanes were idle has zeros.
         """
-        return self._figures("slice", width_s, first, last, [NO_LANE, *lanes])
+        figures = self._figures("h.slice", width_s, first, last, [NO_LANE, *lanes])
+        return {slice_: each for (slice_,), each in figures.items()}
 
-    def by_lane(self, width_s: int, first: int, last: int, lanes: Collection[int]) -> Mapping[int, Figures]:
-        """Return the figures of these lanes, each over the slices ``first`` to ``last`` (inclusive).
+    def by_stage(
+        self, width_s: int, first: int, last: int, lanes: Collection[int]
+    ) -> Mapping[tuple[str, str], Figures]:
+        """Return the figures of each stage, by type and stage, over the slices ``first`` to ``last`` (inclusive) and
+        those of these lanes that are its own.
 
         Jobs pending and running are averages over the slices that were recorded, also those in which
-        the lane has no row because nothing was in it. A lane without any row is missing.
+        a lane has no row because nothing was in it. A stage without any row is missing.
         """
-        figures = self._figures("lane", width_s, first, last, lanes)
+        figures = self._figures("lanes.type, lanes.stage", width_s, first, last, lanes)
         sql = "select count(*) from throughput_history where width_s = ? and slice >= ? and slice <= ? and lane = ?"
         with self._session.look() as tx:
             recorded = tx.value(sql, (width_s, first, last, NO_LANE))
@@ -121,37 +125,36 @@ class SqlThroughputHistory(SqlPart):
             return (total or 0) / recorded if recorded else None
 
         return {
-            lane: each._replace(pending=average(each.pending), running=average(each.running))
-            for lane, each in figures.items()
+            (type_, stage): each._replace(pending=average(each.pending), running=average(each.running))
+            for (type_, stage), each in figures.items()
         }
 
-    def lanes(self, *, queues: Collection[str] | None = None) -> Sequence[tuple[int, str, str, str]]:
-        """Return the lanes there have ever been: id, queue, type and stage. ``queues``: only those of
-        these queues."""
+    def lanes(self, *, queues: Collection[str] | None = None) -> Sequence[tuple[int, str, str]]:
+        """Return the lanes there have ever been: id, queue and type. ``queues``: only those of these queues."""
         with self._session.look():  # which knows lanes that others have just made
             lanes = [*self._session.registry.lanes.values()]
-        return [
-            (lane.id, lane.queue, lane.type, lane.stage)
-            for lane in lanes
-            if queues is None or lane.queue in queues
-        ]
+        return [(lane.id, lane.queue, lane.type) for lane in lanes if queues is None or lane.queue in queues]
 
     def _figures(
-        self, column: str, width_s: int, first: int, last: int, lanes: Collection[int]
-    ) -> Mapping[int, Figures]:
-        """Return the sums over these slices and lanes, by ``column`` (``slice`` or ``lane``).
+        self, columns: str, width_s: int, first: int, last: int, lanes: Collection[int]
+    ) -> Mapping[tuple[Any, ...], Figures]:
+        """Return the sums over these slices and lanes, by the values of ``columns`` of ``h`` and ``lanes``.
 
         The primary key begins with width and slice. Lanes are a JSON list, because there may be more
         of them than a statement may have parameters.
         """
         sql = (
-            f"select h.{column}, sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES} "
-            "from throughput_history h where h.width_s = ? and h.slice >= ? and h.slice <= ? "
-            f"and h.lane in (select j.value from json_each(?) j) group by h.{column}"
+            f"select sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES}, {columns} "
+            "from throughput_history h left join lanes on lanes.id = h.lane "
+            "where h.width_s = ? and h.slice >= ? and h.slice <= ? "
+            f"and h.lane in (select j.value from json_each(?) j) group by {columns}"
         )
         with self._session.look() as tx:
             rows = tx.all(sql, (width_s, first, last, json.dumps([*lanes])))
-        return {key: Figures(int(ended), int(failed), *figures) for key, ended, failed, *figures in rows}
+        return {
+            tuple(key): Figures(int(ended), int(failed), pending, running, wait_s, run_s)
+            for ended, failed, pending, running, wait_s, run_s, *key in rows
+        }
 
     def _observed(self, tx: Tx) -> Mapping[int, tuple[int, int, float | None, float | None]]:
         """Return, by lane, how many jobs are pending and running, and the median times of its stage
