@@ -26,9 +26,10 @@ def now_us() -> int:
 
 def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") -> int:
     """Return the time that a text names, in microseconds since 1970 UTC: so long ago (``ahead``: from now), or of the
-    calendar, in this host's zone unless it has one. ``where`` names the option of a command in the message of the
-    UsageError for another text. Where it is empty, the text comes from a page of the server, whose zone may not be the
-    reader's, and so the message shows a time with a zone.
+    calendar, in this host's zone unless it has one. A time that the clock of the zone shows twice is the first of the
+    two, and one that the clock skips is read as if it had not been put forward. ``where`` names the option of a command
+    in the message of the UsageError for another text. Where it is empty, the text comes from a page of the server,
+    whose zone may not be the reader's, and so the message shows a time with a zone.
     """
     try:
         away_us = round(durations.seconds(text) * 1e6)
@@ -37,7 +38,7 @@ def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") 
         pass
     try:
         moment = datetime.fromisoformat(text)
-        at_us = to_us(moment if moment.tzinfo else moment.astimezone())
+        at_us = to_us(moment) if moment.tzinfo else _local_us(moment)
         return at_us if ahead else max(0, at_us)
     except (ValueError, OverflowError, OSError):
         how = "how long from now" if ahead else "how long ago"
@@ -45,3 +46,10 @@ def parse_time(text: str, now_us: int, *, ahead: bool = False, where: str = "") 
             f"{where}{where and ' '}{text[:60]!r} is no time; write {how}, as in 90m, 2h or 3d, or when, as in "
             f"2030-01-31T08:00{'' if where else 'Z'}"
         ) from None
+
+
+def _local_us(moment: datetime) -> int:
+    """Return a time without a zone, which is of this host's zone, in microseconds since 1970 UTC.
+
+    ``astimezone`` would do for all but the times that the clock skips: of these it returns one before the change."""
+    return round(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond
