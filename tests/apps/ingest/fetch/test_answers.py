@@ -1,11 +1,14 @@
 """Reading headers, those of hostile servers too."""
 
+import socket
 from datetime import UTC, datetime
 
 import pytest
 
 from spinney.apps.ingest.fetch import response_headers
-from spinney.apps.ingest.fetch.connections import Pace
+from spinney.apps.ingest.fetch.connections import Connection, Pace
+from spinney.apps.ingest.fetch.errors import Halt
+from spinney.apps.ingest.fetch.rules import Rules
 
 LATER = "Sun, 09 Sep 2001 01:46:41 GMT"
 EARLIER = "Sun, 09 Sep 2001 01:46:40 GMT"
@@ -95,3 +98,13 @@ def test_a_pace_is_judged_over_whole_windows() -> None:
     assert pace.is_kept(waited_s=59, read_bytes=10_000)
     assert pace.is_kept(waited_s=1, read_bytes=0)
     assert not pace.is_kept(waited_s=60, read_bytes=599)
+
+
+def test_a_response_may_be_closed_after_its_stream_as_the_garbage_collector_does() -> None:
+    here, server = socket.socketpair()
+    with here, server:
+        server.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")
+        response = Connection(("http", "a.example", 80), here, Rules(), Halt()).request("GET", b"\r\n")
+        response.fp.close()
+        response.close()
+    assert response.closed

@@ -186,6 +186,12 @@ class Response(HTTPResponse):
             self.headers = None  # type: ignore[assignment] # so that the next one is read
             super().begin()
 
+    def flush(self) -> None:
+        """Do nothing, since nothing is written.
+
+        ``HTTPResponse`` flushes its stream, also when it is closed. When a response is garbage, its stream may have
+        been closed before it, and from Python 3.13 on that failure is printed into the output of the stage."""
+
 
 class _Received(io.RawIOBase):
     """The bytes of one answer. It requires a minimum rate of the server, and ends soon when it is aborted.
