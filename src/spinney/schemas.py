@@ -132,7 +132,7 @@ class File:
     path: str
     kind: str
     """``file``; ``other`` for a link or a special file, which the API does not serve; ``folder`` for one that lies more
-    than 200 levels deep, in place of what is in it."""
+    than 200 levels deep or cannot be read, in place of what is in it."""
     size: int
     """The size in bytes."""
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from spinney.define.params.redaction import REDACT_NOTHING
 from spinney.features.files.job_folder import JobFiles
 from spinney.folders.folders import path
 from spinney.model.errors import Refused
-from spinney.model.homes import FetchResult
+from spinney.model.homes import DirectoryEntry, FetchResult
 from spinney.model.values.times import now_us
 from spinney.store.sql import open_store
 from spinney.terminal.output import display
@@ -248,6 +249,42 @@ def test_a_folder_that_may_not_be_read_is_not_to_be_moved_away() -> None:
 
     with pytest.raises(Refused, match=r"denied\); on a host that has it, check its permissions"):
         list(files.everything())
+
+
+def test_a_folder_whose_name_is_no_text_hides_no_other_file(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    folder = path(shell.folder / "spinney.folders", 1)
+    inner = folder / "a" / os.fsdecode(b"caf\xe9")
+    inner.mkdir(parents=True)
+    for file in (inner / "1.txt", folder / "a" / "2.txt", folder / "3.txt"):
+        file.touch()
+
+    files = [json.loads(line) for line in shell.ok("files", "1", "--json").splitlines()]
+
+    assert [(file["path"], file["kind"]) for file in files] == [
+        ("3.txt", "file"),
+        ("a/2.txt", "file"),
+        ("a/caf\\xe9", "folder"),
+    ]
+
+
+def test_a_host_that_does_not_answer_ends_the_list() -> None:
+    class Silent:
+        def __init__(self) -> None:
+            self.paths: list[str] = []
+
+        def get(self, path: str, *, start: int, length: int) -> FetchResult:
+            self.paths.append(path)
+            if path:
+                raise Refused("no node of that host answers")
+            return FetchResult(names=tuple(DirectoryEntry(name, "folder", 0) for name in "ab"))
+
+    silent = Silent()
+
+    with pytest.raises(Refused, match="no node of that host answers"):
+        list(JobFiles(1, silent, REDACT_NOTHING).everything())  # type: ignore[arg-type]
+
+    assert silent.paths == ["", "a"]
 
 
 def test_a_file_is_shown_without_its_escapes_on_a_terminal_alone(shell: Shell) -> None:

@@ -68,7 +68,7 @@ class Stream(StrEnum):
 @router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
 async def list_files(job: JobId, context: Authenticated, request: Request) -> Files:
     """Returns all files below its folder, by path; output and the like are in `.spinney`. A folder that lies more than
-    200 levels deep is listed itself, in place of what is in it."""
+    200 levels deep, or cannot be read, is listed itself, in place of what is in it."""
     entries, complete = await listed(context, request.app.state.folders, job)
     files = [File(path=name, kind=entry.kind, size=entry.size) for name, entry in entries]
     return Files(items=files, more=not complete)

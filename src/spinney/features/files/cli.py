@@ -48,5 +48,5 @@ def files(
 
 def _size(entry: DirectoryEntry) -> str:
     if entry.kind == "folder":
-        return "(folder, too deep to be listed)"
+        return "(folder, not listed)"
     return f"{entry.size:,}" if entry.kind == "file" else "(link or special file)"

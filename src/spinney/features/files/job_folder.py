@@ -27,6 +27,10 @@ _PARAMETERS = ".params.json"
 """The end of the names of the files in which programs get their parameters."""
 
 
+class _Unreadable(Refused):
+    """This file or directory cannot be read, or does not exist; others in the folder may be readable."""
+
+
 class JobFiles:
     """The files of one job. Paths are relative to its folder.
 
@@ -84,19 +88,30 @@ class JobFiles:
             start += NAMES_MOST
 
     def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield all files below a directory with their paths, directory by directory. The only directories that are
-        yielded lie ``DEPTH_MAX`` levels deep, in place of what is in them: each directory is opened from the folder on,
-        so the time would grow with the square of the levels, and a program may make any number of levels."""
-        listings = [(path, self.names(path, must=bool(path)))]
+        """Yield all files below a directory with their paths, directory by directory.
+
+        Two kinds of directories are yielded themselves, in place of what is in them. Those that lie ``DEPTH_MAX``
+        levels deep: each directory is opened from the folder on, so the time would grow with the square of the levels,
+        and a program may make any number of levels. And those that cannot be read, because their name is no text or
+        for want of permission, or because they were deleted meanwhile: they must not hide all other files.
+        """
+        listings = [(path, DirectoryEntry(path, "folder", 0), self.names(path, must=bool(path)))]
         while listings:
-            directory, entries = listings[-1]
-            entry = next(entries, None)
+            directory, own_entry, entries = listings[-1]
+            try:
+                entry = next(entries, None)
+            except _Unreadable:
+                listings.pop()
+                if not listings:
+                    raise
+                yield directory, own_entry
+                continue
             if entry is None:
                 listings.pop()
                 continue
             name = f"{directory}/{entry.name}" if directory else entry.name
             if entry.kind == "folder" and name.count("/") < DEPTH_MAX:
-                listings.append((name, self.names(name)))
+                listings.append((name, entry, self.names(name)))
             else:
                 yield name, entry
 
@@ -109,11 +124,11 @@ class JobFiles:
         if result.error is not None:
             folder = f"the folder of job {self._job_id}"
             if not path:
-                raise Refused(
+                raise _Unreadable(
                     f"{folder} {result.error}; on a host that has it, check its permissions, and move away what is "
                     f"not a folder"
                 )
-            raise Refused(
+            raise _Unreadable(
                 f"{path!r} in {folder} {result.error}; 'spinney files {self._job_id}' lists what there is"
             )
         return result
