@@ -2,6 +2,7 @@
 
 import enum
 import io
+import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -553,6 +554,12 @@ def test_progress_is_a_fraction() -> None:
     with pytest.raises(UsageError, match=r"a message as text or none, not of type int$"):
         handle(port).progress(0.5, 5)  # type: ignore[arg-type]
     assert len(port.requests) == 1
+
+
+def test_progress_may_name_a_file_whose_name_is_no_text() -> None:
+    port = Recorder({"progress": None})
+    handle(port).progress(0.5, os.fsdecode(b"reading caf\xe9"))
+    assert port.requests == [("progress", {"fraction": 0.5, "message": "reading caf?"})]
 
 
 def test_what_progress_refuses_is_not_quoted() -> None:

@@ -300,8 +300,9 @@ class Job:
     # --- requests while it runs --------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. Raises UsageError for a
-        fraction outside, and for a message that is no text."""
+        """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message. What UTF-8 cannot encode in
+        it, as in the name of a file that is no text, becomes a question mark. Raises UsageError for a fraction
+        outside, and for a message that is no text."""
         number = _as_float(fraction)
         if number is None or not 0 <= number <= 1:
             # For other values only the type is shown: a secret that is cut off could not be recognised and redacted.
@@ -313,6 +314,8 @@ class Job:
             raise UsageError(
                 f"progress takes a message as text or none, not of type {type(message).__name__}"
             )
+        if message is not None:
+            message = message.encode("utf-8", "replace").decode()
         self._port.ask("progress", fraction=number, message=message)
 
     def lock(
