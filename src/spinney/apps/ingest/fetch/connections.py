@@ -82,14 +82,12 @@ class Connector:
         if isinstance(error, TimeoutError):
             return TryFailed(
                 f"the server did not take the connection within {self._rules.connect_s:g} seconds; try again later",
-                retryable=True,
                 unresponsive=True,
             )
         if isinstance(error, ssl.SSLCertVerificationError):
             return TryFailed(
                 f"the server's certificate is not trusted ({paths.shown(error.verify_message)}); "
-                f"have it renewed, or its authority added to those that this machine trusts",
-                retryable=False,
+                f"have it renewed, or its authority added to those that this machine trusts"
             )
         return TryFailed(
             f"no connection to the server ({paths.shown(error.strerror or 'refused')}); try again later",
@@ -107,17 +105,15 @@ class Connector:
             advice = "try again later" if passing else "check the host in the URL"
             raise TryFailed(
                 f"the name {paths.shown(host)} is not resolved ({error.strerror}); {advice}",
-                retryable=passing,
                 unresponsive=passing,
             ) from None
         except ForbiddenAddress as error:
             raise TryFailed(
                 f"{error}; have '{paths.shown(bracketed(host))}:{port}' added to the hosts of the profile if it may be "
-                f"reached",
-                retryable=False,
+                f"reached"
             ) from None
         except ValueError as error:
-            raise TryFailed(str(error), retryable=False) from None
+            raise TryFailed(str(error)) from None
 
 
 @dataclass(eq=False, slots=True)
@@ -234,7 +230,7 @@ class _Received(io.RawIOBase):
         self._bytes += count
         # Chunks of a few bytes have marks as long as themselves; the buffered bytes are yet to be counted as content.
         if self._bytes > OVERHEAD_MAX_BYTES + 16 * self.content_bytes:
-            raise TryFailed("the server's answer has no end of headers; ask its operators", retryable=False)
+            raise TryFailed("the server's answer has no end of headers; ask its operators")
         return count
 
     def _read_within(self, buffer: Any, began_s: float) -> int:
@@ -255,7 +251,6 @@ def _silent(rules: Rules) -> TryFailed:
     """Return the failure for a server that sent nothing for ``read_s`` seconds."""
     return TryFailed(
         f"the server was silent for {rules.read_s:g} seconds; try again later",
-        retryable=True,
         unresponsive=True,
     )
 

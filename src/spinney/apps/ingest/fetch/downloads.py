@@ -76,8 +76,7 @@ def _begin(part: Part | None, answer: Answer, wanted: WantedFile) -> Part:
     if coding is not None:
         raise TryFailed(
             f"the server sends it with the encoding '{paths.shown(coding[:40])}' although the request did not "
-            f"allow that; have it send the file as it is",
-            retryable=False,
+            f"allow that; have it send the file as it is"
         )
     size_bytes = response_headers.length_of(answer.headers)
     wanted.check_announced(size_bytes)

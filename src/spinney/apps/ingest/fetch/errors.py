@@ -7,15 +7,21 @@ class TryFailed(Exception):
     """One try failed, for a reason (a sentence without the URL); ``retryable``: another try may succeed.
 
     ``after_s``: the delay that the server asked for. ``unresponsive``: the server did not answer, or stopped sending,
-    so that each further try would wait as long in vain; ``host`` names it, since redirects lead to other hosts.
+    so that another try may succeed, but each further one now would wait as long in vain; ``host`` names it, since
+    redirects lead to other hosts.
     """
 
     def __init__(
-        self, reason: str, *, retryable: bool, after_s: float | None = None, unresponsive: bool = False
+        self,
+        reason: str,
+        *,
+        retryable: bool = False,
+        after_s: float | None = None,
+        unresponsive: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.retryable = retryable
+        self.retryable = retryable or unresponsive
         self.after_s = after_s
         self.unresponsive = unresponsive
         self.host = ""
@@ -34,9 +40,7 @@ class Differs(TryFailed):
 
     def __init__(self, quantity: str, expected: object, actual: object) -> None:
         super().__init__(
-            f"its {quantity} is {actual}, and the given one is {expected}; correct the file or the manifest, then "
-            f"retry",
-            retryable=False,
+            f"its {quantity} is {actual}, and the given one is {expected}; correct the file or the manifest, then retry"
         )
 
 

@@ -98,8 +98,7 @@ class HttpClient:
             current_url = _next(current_url, answer)
         raise TryFailed(
             f"it is redirected more than {self._rules.redirects} times, at last to {urls.shown(current_url)}; "
-            f"give the URL it ends at",
-            retryable=False,
+            f"give the URL it ends at"
         )
 
     @contextmanager
@@ -108,9 +107,7 @@ class HttpClient:
         host = urls.host_name(url)
         try:
             if host in self._rules.skipped_hosts:
-                raise TryFailed(
-                    f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
-                )
+                raise TryFailed(f"{paths.shown(host)} does not answer; try again later", unresponsive=True)
             # Afterwards the connection is kept if it can serve another request.
             with ExitStack() as connections:
                 yield self._exchange_on_any(connections, method, url, headers)
@@ -208,7 +205,7 @@ def _request_head(method: str, url: "httpx.URL", headers: Mapping[str, str]) -> 
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     if not all(map(_LINE.fullmatch, lines)) or " " in url.raw_path.decode("ascii"):
-        raise TryFailed("a request for it cannot be written as HTTP; correct the URL", retryable=False)
+        raise TryFailed("a request for it cannot be written as HTTP; correct the URL")
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 
@@ -244,7 +241,7 @@ def status_error(answer: Answer, rules: Rules) -> TryFailed:
             retryable=True,
             after_s=response_headers.retry_after_s(answer.headers, rules.retry_after_max_s),
         )
-    return TryFailed(f"the server answers {answer.status}; make the file available there", retryable=False)
+    return TryFailed(f"the server answers {answer.status}; make the file available there")
 
 
 def _next(current_url: "httpx.URL", answer: Answer) -> "httpx.URL":
@@ -252,20 +249,18 @@ def _next(current_url: "httpx.URL", answer: Answer) -> "httpx.URL":
     http."""
     location = answer.headers.get("location", "")
     if not location:
-        raise TryFailed(f"the server answers {answer.status} without a target", retryable=False)
+        raise TryFailed(f"the server answers {answer.status} without a target")
     try:
         next_url = urls.joined(current_url, location)
     except NotAdmitted as error:
-        raise TryFailed(f"it is redirected, but {error}", retryable=False) from None
+        raise TryFailed(f"it is redirected, but {error}") from None
     if next_url.scheme not in urls.PORTS:
         raise TryFailed(
-            f"it is redirected to {urls.shown(next_url)}; from http only http and https are followed",
-            retryable=False,
+            f"it is redirected to {urls.shown(next_url)}; from http only http and https are followed"
         )
     if current_url.scheme == "https" and next_url.scheme == "http":
         raise TryFailed(
             f"it is redirected from https to {urls.shown(next_url)}, where anybody could change it on the way; "
-            f"give a URL that stays with https",
-            retryable=False,
+            f"give a URL that stays with https"
         )
     return next_url

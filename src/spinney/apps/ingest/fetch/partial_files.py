@@ -84,8 +84,7 @@ class WantedFile:
         largest_bytes = self.rules.largest_bytes
         if largest_bytes is not None and received_bytes > largest_bytes:
             raise TryFailed(
-                f"it is larger than the {largest_bytes:,} bytes that are allowed; {self.rules.too_large_advice}",
-                retryable=False,
+                f"it is larger than the {largest_bytes:,} bytes that are allowed; {self.rules.too_large_advice}"
             )
 
 
