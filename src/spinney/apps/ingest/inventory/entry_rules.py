@@ -38,20 +38,14 @@ def admitted(entry: Entry) -> Admitted:
     twice, and for invalid digests and sizes; ValueError for a time without a zone, which is an error of the
     program.
     """
-    for field, value in (
-        ("ark", entry.ark),
-        ("collection", entry.collection),
-        ("owner", entry.owner),
-        ("submitter", entry.submitter),
-        ("storage target", entry.storage),
-    ):
-        name(field, value)
+    for field in ("ark", "collection", "owner", "submitter"):
+        name(field, getattr(entry, field))
+    name("storage target", entry.storage)
     for field, value, form in (("batch id", entry.batch_id, _BATCH), ("job id", entry.job_id, _JOB)):
         if not form.fullmatch(name(field, value)):
             raise NotAdmitted(f"'{shown(value)}' is no {field}; it begins with '{form.pattern[:4]}'")
-    for field, text in (("who", entry.who), ("what", entry.what), ("when", entry.when)):
-        if text is not None:
-            plain(field, text)
+    for field in ("who", "what", "when"):
+        plain(field, getattr(entry, field) or "")
     if not 1 <= entry.version < LAST:
         raise NotAdmitted(f"{entry.version} is no version of {shown(entry.ark)}; versions count from 1")
     aware(entry.created)

@@ -12,13 +12,14 @@ not have the file, or at ``FIRST``, and ends right before the next that does not
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from spinney.apps.ingest.inventory.model import File
 from spinney.files.digests import ALGORITHMS
 
 FIRST, LAST = 1, 2**31 - 1
 
-Content = tuple[object, ...]
+Content = tuple[Any, ...]
 """The values by which files are compared: path, size, type, date, digests."""
 
 

@@ -131,8 +131,8 @@ class FixityChecks:
             select(
                 objects.c.ark,
                 objects.c.collection,
-                objects.c.damaged_since_us,
-                audits.c.at_us,
+                objects.c.damaged_since_us.label("since"),
+                audits.c.at_us.label("audited"),
                 audits.c.faults,
             )
             .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
@@ -141,16 +141,8 @@ class FixityChecks:
             .limit(limit)
         )
         with self._database.checked().read() as connection:
-            return [
-                Damaged(
-                    ark=row.ark,
-                    collection=row.collection,
-                    since=row.damaged_since_us,
-                    audited=row.at_us,
-                    faults=json.loads(row.faults),
-                )
-                for row in connection.execute(query)
-            ]
+            rows = connection.execute(query).mappings()
+            return [Damaged(**{**row, "faults": json.loads(row["faults"])}) for row in rows]
 
 
 def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:

@@ -40,18 +40,18 @@ def file(content: Content) -> File:
     """Return the file that has this content."""
     path, size_bytes, mime_type, modified, *digests = content
     return File(
-        path=str(path),
-        size_bytes=int(size_bytes),  # type: ignore[call-overload]
-        mime_type=None if mime_type is None else str(mime_type),
-        modified=None if modified is None else str(modified),
-        digests={a: bytes(d).hex() for a, d in zip(_ALGORITHMS, digests, strict=True) if d is not None},  # type: ignore[call-overload]
+        path=path,
+        size_bytes=size_bytes,
+        mime_type=mime_type,
+        modified=modified,
+        digests={a: d.hex() for a, d in zip(_ALGORITHMS, digests, strict=True) if d is not None},
     )
 
 
 def file_row(object_id: int, content: Content, first: int, last: int) -> dict[str, Any]:
     """Return the row of a file that is in the versions from ``first`` to ``last``."""
     values = dict(zip((column.name for column in CONTENT), content, strict=True))
-    name = str(content[0]).rpartition("/")[2]
+    name = content[0].rpartition("/")[2]
     return {"object_id": object_id, "first_version": first, "last_version": last, "name": name} | values
 
 

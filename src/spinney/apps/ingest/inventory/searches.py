@@ -58,14 +58,9 @@ class Searches:
                 f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'"
             )
         behind = _place(after)
-        for field, text in (
-            ("ark", ark),
-            ("local id", local_id),
-            ("file name", file_name),
-            ("collection", collection),
-        ):
-            if text is not None:
-                plain(field, text)
+        texts = {"ark": ark, "local id": local_id, "file name": file_name, "collection": collection}
+        for field, text in texts.items():
+            plain(field, text or "")
         conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
         if ark is not None:
             conditions.append(objects.c.ark == ark)

@@ -18,6 +18,9 @@ from spinney.apps.ingest.inventory.model import Entry, Version
 from spinney.apps.ingest.inventory.schema import files, objects, versions
 from spinney.files.paths import NotAdmitted, shown
 
+_OF_OBJECT = ("ark", "collection", "owner")
+"""The columns of an object that its first version fills with its own values."""
+
 
 class Versions(Bindings):
     """Records versions of objects in the inventory."""
@@ -47,19 +50,14 @@ class Versions(Bindings):
     def _new_object(self, connection: Connection, entry: Entry) -> int | None:
         """Insert the object, and return its id; None when it exists. On PostgreSQL this waits for another transaction
         that is inserting it."""
-        values = {
-            "ark": entry.ark,
-            "collection": entry.collection,
-            "owner": entry.owner,
-            "head_version": entry.version,
-        }
+        values = {column: getattr(entry, column) for column in _OF_OBJECT} | {"head_version": entry.version}
         return connection.execute(self._insert_object, values).scalar()
 
     @cached_property
     def _insert_object(self) -> ReturningInsert[int]:
         return (
             self._database.insert(objects)
-            .values({column: bindparam(column) for column in ("ark", "collection", "owner", "head_version")})
+            .values({column: bindparam(column) for column in (*_OF_OBJECT, "head_version")})
             .on_conflict_do_nothing(index_elements=["ark"])
             .returning(objects.c.id)
         )
@@ -72,10 +70,8 @@ def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> N
     The newest version is kept in the object's row, so that searches need not look for it.
     """
     object_ = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
-    for field, recorded, expected in (
-        ("collection", object_.collection, entry.collection),
-        ("owner", object_.owner, entry.owner),
-    ):
+    for field in ("collection", "owner"):
+        recorded, expected = getattr(object_, field), getattr(entry, field)
         if recorded != expected:
             raise NotAdmitted(
                 f"{shown(entry.ark)} is of {field} '{shown(recorded)}', not '{shown(expected)}'; deposit it there, or "
