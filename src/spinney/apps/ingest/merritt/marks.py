@@ -160,12 +160,11 @@ class Marks:
         """Return the marks of the jobs that this node has taken, by their ids; those that can be read."""
         ids = children(self._client, self.path)
         read = get_all(self._client, [f"{self.path}/{job_id}" for job_id in ids])
-        marks = {
-            job_id: self._mark(job_id, node[0])
+        return {
+            job_id: mark
             for job_id, node in zip(ids, read, strict=True)
-            if node is not None
+            if node is not None and (mark := self._mark(job_id, node[0])) is not None
         }
-        return {job_id: mark for job_id, mark in marks.items() if mark is not None}
 
     def read(self, job_id: str) -> Mark | None:
         """Return the mark of a job; None for one that is not ours, or whose mark cannot be read."""

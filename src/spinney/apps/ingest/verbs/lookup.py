@@ -134,17 +134,11 @@ def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool)
     stopped = job.state in STOPPABLE and (
         _all_held(below.states) or (holds and bool(service.store.holds.covering(job.id)))
     )
+    begun = held_batches.BEGUN in data
     return Batch(
         job=job,
         order=BatchOrder.model_validate(job.params["order"]),
-        state=state_shown(
-            job.state,
-            job.stage,
-            begun=held_batches.BEGUN in data,
-            reports=reports,
-            failed=failed,
-            stopped=stopped,
-        ),
+        state=state_shown(job.state, job.stage, begun=begun, reports=reports, failed=failed, stopped=stopped),
         reports=reports,
         failed=failed,
         objects=below.states,
