@@ -33,6 +33,7 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder, Order, Payload
 from spinney.apps.ingest.manifests import About, PayloadKind, Row
+from spinney.apps.ingest.manifests.model import DESCRIBED
 from spinney.errors import BadParameters
 from spinney.files import copies, disk_space
 from spinney.files.digests import require_digest
@@ -185,17 +186,8 @@ def _of_row(
             manifests.write_json(
                 row.files, PayloadKind.OBJECT_MANIFEST, out
             )  # synced with the folder by the engine
-    return Payload(
-        kind=kind,
-        url=None if held else url,
-        query=query,
-        held=held,
-        name=row.name,
-        size_bytes=row.size_bytes,
-        digest=row.digest,
-        mime_type=row.mime_type,
-        modified=row.modified,
-    )
+    described = {name: getattr(row, name) for name in DESCRIBED}
+    return Payload(kind=kind, url=None if held else url, query=query, held=held, **described)
 
 
 def _object(order: BatchOrder, number: int, payload: Payload, about: About) -> dict[str, Any]:

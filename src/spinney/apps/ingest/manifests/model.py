@@ -92,6 +92,10 @@ class Row:
     """The files of an object that a JSON batch-manifest lists in place of a URL."""
 
 
+DESCRIBED = ("name", "size_bytes", "digest", "mime_type", "modified")
+"""The fields of a row that the payload of an object has, too (``deposits.orders``)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """An error or a warning about a manifest."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 from spinney.apps.ingest.manifests import checkm, fields
+from spinney.apps.ingest.manifests.json_form import OBJECT_KEYS
 from spinney.apps.ingest.manifests.model import NOTHING, PayloadKind, Row
 from spinney.files.paths import NotAdmitted, relative, shown
 
@@ -97,7 +98,6 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
 
 def _entry(row: Row) -> dict[str, Any]:
     """Return the JSON object of a row; keys without a value are left out."""
-    about = row.about
     entry: dict[str, Any] = {
         "url": row.url or None,
         "name": row.name,
@@ -105,11 +105,8 @@ def _entry(row: Row) -> dict[str, Any]:
         "size": row.size_bytes,
         "modified": row.modified,
         "mime_type": row.mime_type,
-        "primary_id": about.primary_id,
-        "local_ids": list(about.local_ids) or None,
-        "creator": about.creator,
-        "title": about.title,
-        "date": about.date,
+        **{name: getattr(row.about, name) for name in OBJECT_KEYS},
+        "local_ids": list(row.about.local_ids) or None,
         "files": [_entry(file_row) for file_row in row.files] or None,
     }
     return {key: value for key, value in entry.items() if value is not None}

@@ -13,6 +13,7 @@ from spinney.apps.ingest.deposits import early_checks, priorities
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetch import Estimate, RemoteFile, Stopped
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
+from spinney.apps.ingest.manifests.model import DESCRIBED
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, load_work, write_list
 from spinney.files.paths import NotAdmitted, shown
@@ -144,14 +145,7 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
     """Yield the files of the object. A file that the batch has in its folder is a row without a URL."""
     payload, held = work.order.payload, work.held()
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
-        yield Row(
-            url=work.url,
-            name=payload.name,
-            digest=payload.digest,
-            size_bytes=payload.size_bytes,
-            mime_type=payload.mime_type,
-            modified=payload.modified,
-        )
+        yield Row(url=work.url, **{name: getattr(payload, name) for name in DESCRIBED})
         return
     manifest = held or _fetch_manifest(work)
     yield from manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, warnings)
@@ -163,10 +157,7 @@ def _fetch_manifest(work: Work) -> Path:
     """Fetch the object's manifest anew, and return its path. Raises what ``watched`` raises."""
     payload = work.order.payload
     remote_file = RemoteFile(
-        url=work.url,
-        name=payload.name,
-        size_bytes=payload.size_bytes,
-        digest=payload.digest,
+        url=work.url, name=payload.name, size_bytes=payload.size_bytes, digest=payload.digest
     )
     folder = work.folder / MANIFEST
     # A manifest of an earlier attempt would not be fetched again, and may be the one that could not be read.
@@ -191,11 +182,5 @@ def _fetch_manifest(work: Work) -> Path:
 def _line(row: Row) -> dict[str, Any]:
     """Return the line of a file, with the size that the depositor gave, which is required; a server's size is only an
     estimate."""
-    return {
-        "url": row.url,
-        "name": row.name,
-        "size": row.size_bytes,
-        "digest": row.digest,
-        "mime_type": row.mime_type,
-        "modified": row.modified,
-    }
+    line = {name: getattr(row, name) for name in ("url", *DESCRIBED)}
+    return {name.removesuffix("_bytes"): value for name, value in line.items()}

@@ -17,14 +17,8 @@ def prepare(settings: Settings) -> Iterator[tuple[str, str]]:
     TablesUnusable, and NotThere for a missing storage that has held objects: it is not replaced by an empty
     one.
     """
-    folders = {
-        "home": settings.home,
-        "profiles": settings.profiles,
-        "incoming": settings.incoming,
-        "held": settings.held,
-        "packages": settings.packages,
-        **{f"area {name}": area for name, area in settings.areas.items()},
-    }
+    folders = {name: getattr(settings, name) for name in ("home", "profiles", "incoming", "held", "packages")}
+    folders |= {f"area {name}": area for name, area in settings.areas.items()}
     for name, folder in folders.items():
         folder.mkdir(parents=True, exist_ok=True)
         copies.sync_folder(folder.parent)
