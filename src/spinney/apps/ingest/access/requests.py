@@ -120,7 +120,7 @@ def visible_object(control: "Control", settings: Settings, ark: str) -> Object:
 def version_of(object_: Object, number: int | None) -> Version:
     """Return a version of the object (None: the newest). Raises Refused."""
     if number is None:
-        return object_.versions[-1]
+        return object_.head
     chosen = next((v for v in object_.versions if v.version == number), None)
     if chosen is None:
         existing = ", ".join(str(v.version) for v in object_.versions[-20:])

@@ -14,7 +14,7 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.minters import Minter
-from spinney.apps.ingest.inventory import Match
+from spinney.apps.ingest.inventory import Object
 from spinney.apps.ingest.manifests import About
 from spinney.apps.ingest.storage import Version
 from spinney.errors import UsageError
@@ -79,7 +79,7 @@ class Provenance:
 
 
 def require_same_owner(
-    recorded: Match | None, versions: Sequence[Version], profile: Profile, ark: str
+    recorded: Object | None, versions: Sequence[Version], profile: Profile, ark: str
 ) -> None:
     """Raise NotAdmitted when an object belongs to another owner: otherwise anyone who knows its ARK could add to it and
     read it. An object that is not in the inventory (``recorded`` None) may be stored, by a job that was cancelled

@@ -38,7 +38,6 @@ from spinney.apps.ingest.inventory.model import Damaged as Damaged
 from spinney.apps.ingest.inventory.model import Entry as Entry
 from spinney.apps.ingest.inventory.model import File as File
 from spinney.apps.ingest.inventory.model import LocalIdTaken as LocalIdTaken
-from spinney.apps.ingest.inventory.model import Match as Match
 from spinney.apps.ingest.inventory.model import Object as Object
 from spinney.apps.ingest.inventory.model import Recorded as Recorded
 from spinney.apps.ingest.inventory.model import Version as Version

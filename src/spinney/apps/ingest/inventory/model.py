@@ -92,6 +92,11 @@ class Object(ObjectIdentity):
 
     versions: Sequence[Version]
 
+    @property
+    def head(self) -> Version:
+        """The newest version."""
+        return self.versions[-1]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMatch:

@@ -15,7 +15,7 @@ from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
 from spinney.apps.ingest.deposits.identities import Provenance
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.inventory import LocalIdTaken, Match, entry_rules
+from spinney.apps.ingest.inventory import LocalIdTaken, Object, entry_rules
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.provisioning import promise
@@ -68,7 +68,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # Waiting for the lock repeats nothing above: the ARK is kept, the content is whole. The lock is kept until the
         # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
-        recorded = next(iter(work.inventory.find(ark=ark, limit=1)), None)
+        recorded = work.inventory.object(ark)
         if not is_minted:
             _require_still_identified(work, about, recorded, ark)
         # An object stays where it is, since its next version is stored as a change of the last one.
@@ -82,7 +82,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         number = next((v.number for v in versions if v.key == put_key), len(versions) + 1)
         about = _titled(work, _completed(work, about, recorded, number))
         files = _files(content, about)
-        if not (is_minted and _is_new(work, versions, ark)):
+        if not (is_minted and _is_new(work, recorded, versions, ark)):
             identities.require_same_owner(recorded, versions, work.profile, ark)
             _require_new_number(work, recorded, versions, files)
         with _bound(work, about, _new_local_ids(about, recorded, versions)):
@@ -128,12 +128,8 @@ def _about(work: Work, content: list[Incoming]) -> About:
     from_erc = asdict(erc)
     about = About(**{name: value or from_erc[name] for name, value in asdict(work.order.about).items()})
     # Checked before storing, since everything that is stored must be recordable.
-    for field, value in (
-        ("creator", about.creator),
-        ("title", _titled(work, about).title),
-        ("date", about.date),
-    ):
-        entry_rules.plain(field, value or "")
+    for field in ("creator", "title", "date"):
+        entry_rules.plain(field, getattr(_titled(work, about), field) or "")
     return about
 
 
@@ -142,7 +138,7 @@ def _titled(work: Work, about: About) -> About:
     return replace(about, title=about.title or work.order.payload.name)
 
 
-def _completed(work: Work, about: About, recorded: Match | None, number: int) -> About:
+def _completed(work: Work, about: About, recorded: Object | None, number: int) -> About:
     """Return the description of an update, with what it lacks from the version before ``number``, which it makes.
 
     A version that was made before, or that the storage has lost, is described as it was then, whatever later ones have
@@ -151,13 +147,10 @@ def _completed(work: Work, about: About, recorded: Match | None, number: int) ->
     if not work.order.update or recorded is None:
         return about
     about = replace(about, local_ids=tuple(dict.fromkeys((*about.local_ids, *recorded.local_ids))))
-    before = recorded.head
-    if number <= recorded.head.version:
-        object_ = work.inventory.object(recorded.ark)
-        earlier = [v for v in object_.versions if v.version < number] if object_ is not None else []
-        if not earlier:
-            return about
-        before = earlier[-1]
+    earlier = [version for version in recorded.versions if version.version < number]
+    if not earlier:
+        return about
+    before = earlier[-1]
     return replace(
         about,
         creator=about.creator or before.who,
@@ -186,7 +179,7 @@ def _identify(work: Work, about: About) -> tuple[str, bool]:
     return ark, data.get(MINTED) == ark
 
 
-def _require_still_identified(work: Work, about: About, recorded: Match | None, ark: str) -> None:
+def _require_still_identified(work: Work, about: About, recorded: Object | None, ark: str) -> None:
     """Raise Defer where the local id that led to a recorded object was bound to it only by a deposit that has been
     refused since: this one would become a version of an object that never had its local id."""
     if (
@@ -207,13 +200,13 @@ def _versions(storage: Storage, ark: str) -> list[Version]:
         return []
 
 
-def _is_new(work: Work, versions: list[Version], ark: str) -> bool:
+def _is_new(work: Work, recorded: Object | None, versions: list[Version], ark: str) -> bool:
     """Return whether there is no object yet under an ARK that was minted for this object.
 
     There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
     object, and Defer is raised to mint another: this object would be stored as the next version of that one.
     """
-    jids = _deposited_by(work, versions, ark)
+    jids = _deposited_by(recorded, versions)
     if jids is None:
         return True
     if work.order.jid in jids or "processing" in work.job.results:
@@ -227,26 +220,24 @@ def _is_new(work: Work, versions: list[Version], ark: str) -> bool:
     )
 
 
-def _deposited_by(work: Work, versions: list[Version], ark: str) -> list[str] | None:
+def _deposited_by(recorded: Object | None, versions: list[Version]) -> list[str] | None:
     """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
     inventory; None: there is no such object."""
     if versions:
         return [(version.key or "").partition(".")[0] for version in versions]
-    recorded = work.inventory.object(ark)  # lost from the storage
+    # Lost from the storage, if it is recorded.
     return None if recorded is None else [version.job_id for version in recorded.versions]
 
 
 def _require_new_number(
-    work: Work, recorded: Match | None, versions: list[Version], files: list[Incoming]
+    work: Work, recorded: Object | None, versions: list[Version], files: list[Incoming]
 ) -> None:
     """Raise NotAdmitted where the storage has lost recorded versions, and would give the number of one of them to other
     content. What made the lost version may make it again."""
     if recorded is None or recorded.head.version <= len(versions):
         return
     ark, number = recorded.ark, len(versions) + 1
-    object_ = work.inventory.object(ark)
-    versions_ = object_.versions if object_ else ()
-    lost = next((version for version in versions_ if version.version == number), None)
+    lost = next((version for version in recorded.versions if version.version == number), None)
     if (
         lost is not None
         and lost.job_id == work.order.jid
@@ -266,7 +257,7 @@ def _require_new_number(
     )
 
 
-def _new_local_ids(about: About, recorded: Match | None, versions: list[Version]) -> list[str]:
+def _new_local_ids(about: About, recorded: Object | None, versions: list[Version]) -> list[str]:
     """Return the local ids that no version of the object has; none where the inventory does not know the versions.
     Under the lock on the ARK nobody else binds to it."""
     if recorded is None:

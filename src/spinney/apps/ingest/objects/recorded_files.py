@@ -16,8 +16,8 @@ def differences(storage: Storage, inventory: "Inventory", object_: "Object") -> 
     """Yield a fault for each recorded version that the storage lacks, as when its disk was restored from an older copy,
     and for each file of the newest version that differs. Raises NotAdmitted for an object that cannot be read."""
     stored = {version.number for version in storage.versions(object_.ark)}
-    head = object_.versions[-1]
-    recorded = [version.version for version in object_.versions if version.storage == head.storage]
+    storage_name = object_.head.storage
+    recorded = [version.version for version in object_.versions if version.storage == storage_name]
     for number in recorded:
         if number not in stored:
             yield f"version {number} is in the inventory, and not in the storage; restore the object from a newer copy"
