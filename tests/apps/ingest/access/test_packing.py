@@ -22,7 +22,8 @@ from long_tests import long_alone
 from small_disk import small_disk
 from spinney.apps.ingest.access import bags, packages
 from spinney.apps.ingest.access.package_job import accesses, parsed_date
-from spinney.apps.ingest.storage import Storage
+from spinney.apps.ingest.access.tickets import AccessOrder
+from spinney.apps.ingest.storage import Damaged, Storage
 from spinney.containers.pack import Format, writing
 from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness, StageResult
@@ -32,6 +33,9 @@ from ..signals import deferral
 from .filled_service import ARK, SECRET, WHEN, Service
 
 NAME = "ark_99999_fk4abc_v1"
+ORDER = AccessOrder(
+    ark=ARK, version=1, created=WHEN, storage="main", files=1, size_bytes=1, format=Format.ZIP, secret=SECRET
+)
 PLAIN = {"producer/map.tif": b"a map", "producer/deep/er/empty": b"", "system/mrt-erc.txt": b"who: me\n"}
 ODD = {
     "producer/a\nb\r.txt": b"3",
@@ -254,7 +258,7 @@ def test_a_file_that_grows_while_it_is_read_is_damaged(archive: Service) -> None
         with (archive.bed.fetch() / archive.content("a")).open("ab") as content:
             content.write(b"x")
 
-    with pytest.raises(bags.Differs, match="longer than 5 bytes"):
+    with pytest.raises(Damaged, match="longer than 5 bytes"):
         packages.make(archive.settings.packages / f"3-{SECRET}", 1, writer(archive.storage, grow))
 
 
@@ -434,11 +438,10 @@ Writer = Callable[[BinaryIO], packages.Package]
 
 def writer(storage: Storage, between: Callable[[int], None] = lambda read: None) -> Writer:
     def write(out: BinaryIO) -> packages.Package:
-        version = bags.Version(ark=ARK, number=1, created=WHEN)
         with writing(Format.ZIP, out, WHEN) as zipped:
-            files, content_bytes = bags.bag(zipped, storage, version, between)
+            files, content_bytes = bags.bag(zipped, storage, ORDER, between)
         return packages.Package(
-            file=f"{version.name}.zip",
+            file=f"{NAME}.zip",
             size_bytes=0,
             files=files,
             content_bytes=content_bytes,

@@ -15,12 +15,12 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage import Damaged, NoSuchObject, Storage, StoredFile
+from spinney.apps.ingest.access.tickets import AccessOrder
+from spinney.apps.ingest.storage import Damaged, Storage, StoredFile
 from spinney.containers.pack import Archive
 from spinney.files.digests import Sums
 from spinney.files.paths import NotAdmitted, relative, shown
@@ -30,67 +30,54 @@ _SPOOLED_BYTES = 4 << 20
 _NAME_MAX = 100
 
 
-class Differs(NotAdmitted):
-    """The stored content does not match its digests; restore it from a copy."""
-
-
 _NONE: Mapping[str, datetime] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
-    """The version of an object that is packed, and when it was made."""
-
-    ark: str
-    number: int
-    created: datetime
-
-    @property
-    def name(self) -> str:
-        """The name of the bag: letters, digits and underscores."""
-        name = re.sub(r"[^A-Za-z0-9]+", "_", self.ark).strip("_")
-        return f"{name[:_NAME_MAX]}_v{self.number}"
+def name_of(ark: str, version: int) -> str:
+    """Return the name of the bag: letters, digits and underscores."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", ark).strip("_")
+    return f"{name[:_NAME_MAX]}_v{version}"
 
 
 def bag(
     archive: Archive,
     storage: Storage,
-    version: Version,
+    order: AccessOrder,
     between: Callable[[int], None] = lambda read: None,
     modified: Mapping[str, datetime] = _NONE,
 ) -> tuple[int, int]:
-    """Write the version into the archive, and return the number of its files and of their bytes. ``between`` is called
-    with each number of bytes read. ``modified``: when files were last changed, by path; others get the time of the
-    version.
+    """Write the requested version into the archive, and return the number of its files and of their bytes. ``between``
+    is called with each number of bytes read. ``modified``: when files were last changed, by path; others get the time
+    of the version.
 
-    Raises Differs for content that is missing or does not match its digests, OSError when the storage or the archive
-    fails; the archive must then be discarded.
+    Raises Damaged or NoSuchObject for content that is missing or does not match its digests, OSError when the storage
+    or the archive fails; the archive must then be discarded.
     """
     files = size = 0
-    names = _Names()
+    top, names = name_of(order.ark, order.version), _Names()
     with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as manifest:
         algorithm = None
-        for file in _files(storage, version):
+        for file in storage.files(order.ark, order.version):
             name = f"data/{names.of(relative(file.path))}"
-            with _intact(version, file), storage.opened(version.ark, file) as content:
+            with _intact(order.ark, file), storage.opened(order.ark, file) as content:
                 checked = Checked(content, file, between)
-                archive.add(f"{version.name}/{name}", file.size_bytes, checked, modified.get(file.path))
+                archive.add(f"{top}/{name}", file.size_bytes, checked, modified.get(file.path))
                 checked.finish()
             manifest.write(f"{file.digest.value}  {_escaped(name)}\n".encode())
             algorithm = file.digest.algorithm
             files, size = files + 1, size + file.size_bytes
         if algorithm is None:
-            raise Differs(
-                f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy"
+            raise Damaged(
+                f"version {order.version} of {shown(order.ark)} has no file; restore it from a copy"
             )
-        tag_files = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
+        tag_files = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(order, files, size)}
         tags = []
         for name, raw in tag_files.items():
-            archive.add(f"{version.name}/{name}", len(raw), io.BytesIO(raw))
+            archive.add(f"{top}/{name}", len(raw), io.BytesIO(raw))
             tags.append(f"{hashlib.new(algorithm, raw).hexdigest()}  {name}")
-        tags.append(_add_manifest(archive, version, algorithm, manifest))
+        tags.append(_add_manifest(archive, top, algorithm, manifest))
     raw = "".join(f"{line}\n" for line in tags).encode()
-    archive.add(f"{version.name}/tagmanifest-{algorithm}.txt", len(raw), io.BytesIO(raw))
+    archive.add(f"{top}/tagmanifest-{algorithm}.txt", len(raw), io.BytesIO(raw))
     return files, size
 
 
@@ -131,7 +118,7 @@ class Checked:
         self._sums, self._remaining_bytes = Sums(file.sums), file.size_bytes
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes. Raises Differs where the content ends too early."""
+        """Return the next bytes. Raises Damaged where the content ends too early."""
         chunk = self._content.read(min(size, self._remaining_bytes) if size >= 0 else self._remaining_bytes)
         if not chunk and self._remaining_bytes and size:
             raise _differs(self._file, f"ends {self._remaining_bytes} bytes too early")
@@ -141,7 +128,7 @@ class Checked:
         return chunk
 
     def finish(self) -> None:
-        """Raise Differs unless all content matched its digests."""
+        """Raise Damaged unless all content matched its digests."""
         if self._content.read(1):
             raise _differs(self._file, f"is longer than {self._file.size_bytes} bytes")
         for algorithm, value in self._sums.values().items():
@@ -151,26 +138,19 @@ class Checked:
                 )
 
 
-def _files(storage: Storage, version: Version) -> Iterator[StoredFile]:
-    try:
-        yield from storage.files(version.ark, version.number)
-    except (Damaged, NoSuchObject) as error:
-        raise Differs(str(error)) from None
-
-
 @contextmanager
-def _intact(version: Version, file: StoredFile) -> Iterator[None]:
-    """Raise Differs where a file of the version cannot be read as it was stored."""
+def _intact(ark: str, file: StoredFile) -> Iterator[None]:
+    """Raise Damaged where a file of the version cannot be read as it was stored."""
     try:
         yield
-    except Differs:
+    except Damaged:
         raise
     except NotAdmitted as error:  # gone, or a link in its place
-        raise Differs(f"'{shown(file.path)}' of {shown(version.ark)} cannot be read: {error}") from None
+        raise Damaged(f"'{shown(file.path)}' of {shown(ark)} cannot be read: {error}") from None
 
 
 def _add_manifest(
-    archive: Archive, version: Version, algorithm: str, manifest: "tempfile.SpooledTemporaryFile[bytes]"
+    archive: Archive, top: str, algorithm: str, manifest: "tempfile.SpooledTemporaryFile[bytes]"
 ) -> str:
     """Add the manifest, and return its line of the tag manifest."""
     name = f"manifest-{algorithm}.txt"
@@ -178,16 +158,16 @@ def _add_manifest(
     manifest.seek(0)
     digest = hashlib.file_digest(manifest, algorithm).hexdigest()
     manifest.seek(0)
-    archive.add(f"{version.name}/{name}", size, manifest)
+    archive.add(f"{top}/{name}", size, manifest)
     return f"{digest}  {name}"
 
 
-def _info(version: Version, files: int, size_bytes: int) -> bytes:
+def _info(order: AccessOrder, files: int, size_bytes: int) -> bytes:
     """Return bag-info.txt, with the version's date, so that the same version is always the same bag."""
     return (
-        f"Bagging-Date: {version.created.date().isoformat()}\n"
-        f"External-Identifier: {version.ark}\n"
-        f"Internal-Sender-Identifier: version {version.number}\n"
+        f"Bagging-Date: {order.created.date().isoformat()}\n"
+        f"External-Identifier: {order.ark}\n"
+        f"Internal-Sender-Identifier: version {order.version}\n"
         f"Payload-Oxum: {size_bytes}.{files}\n"
     ).encode()
 
@@ -197,5 +177,5 @@ def _escaped(path: str) -> str:
     return path.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _differs(file: StoredFile, how: str) -> Differs:
-    return Differs(f"{file.content_path} ('{shown(file.path)}') {how}; restore it from a copy")
+def _differs(file: StoredFile, how: str) -> Damaged:
+    return Damaged(f"{file.content_path} ('{shown(file.path)}') {how}; restore it from a copy")

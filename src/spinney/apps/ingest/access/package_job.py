@@ -18,6 +18,7 @@ from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.storage import Damaged, NoSuchObject
 from spinney.containers import pack
 from spinney.files import disk_space
 
@@ -49,7 +50,6 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
     """Write the package into the token's folder. Raises NoRoom where there is no space for it; fails for damage, which
     is entered into the inventory."""
     disk_space.require(config.home, order.size_bytes)
-    version = bags.Version(ark=order.ark, number=order.version, created=order.created)
     with admission():
         modified = _modified(config, order)
     began = time.monotonic()
@@ -57,10 +57,10 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
     def write(out: BinaryIO) -> Package:
         with pack.writing(order.format, out, order.created) as archive:
             progress = byte_progress(job, order.size_bytes)
-            files, content_bytes = bags.bag(archive, storage, version, progress, modified)
+            files, content_bytes = bags.bag(archive, storage, order, progress, modified)
         now = datetime.now(UTC)
         return Package(
-            file=f"{version.name}.{order.format}",
+            file=f"{bags.name_of(order.ark, order.version)}.{order.format}",
             size_bytes=0,
             files=files,
             content_bytes=content_bytes,
@@ -74,7 +74,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
             storage = open_resources.storage(config, order.storage)
             with disk_space.naming_the_folder(config.home, order.size_bytes):
                 return packages.make(folder, job.fence, write)
-        except bags.Differs as error:
+        except (Damaged, NoSuchObject) as error:
             # The next audit reports it by mail.
             inventory = open_resources.inventory(config)
             inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [str(error)])

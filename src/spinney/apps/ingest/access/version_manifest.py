@@ -64,7 +64,7 @@ def manifest(
     (manifests.write_json if json else manifests.write)(rows(), PayloadKind.OBJECT_MANIFEST, out)
     size = out.tell()
     out.seek(0)
-    name = bags.Version(ark=object_.ark, number=chosen.version, created=chosen.created).name
+    name = bags.name_of(object_.ark, chosen.version)
     return Content(path=f"{name}.{'jsonl' if json else 'checkm'}", size_bytes=size, pieces=_pieces(out))
 
 
