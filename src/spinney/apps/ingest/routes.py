@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from spinney.apps.ingest.access.file_content import Content
+from spinney.apps.ingest.access.contents import Content
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest

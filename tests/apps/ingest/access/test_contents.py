@@ -7,7 +7,7 @@ import pytest
 
 from cli.remote.conftest import Both
 from cli.shell import Shell
-from spinney.apps.ingest.access import file_content
+from spinney.apps.ingest.access import contents
 from spinney.apps.ingest.access.package_job import accesses
 from spinney.apps.ingest.storage.s3 import bucket
 from spinney.apps.ingest.upkeep import fixity
@@ -35,20 +35,20 @@ def holding(archive: Service) -> Service:
 def test_every_file_comes_as_it_is(holding: Service) -> None:
     holding.holds({"long": b"shorter"}, version=2)
     with holding.control() as control:
-        contents = {
+        sent = {
             (path, version): b"".join(
-                file_content.content(control, holding.settings, ARK, path, version=version).pieces
+                contents.content(control, holding.settings, ARK, path, version=version).pieces
             )
             for path, version in [*((path, 1) for path in FILES), ("long", 2), ("long", None)]
         }
-    assert contents == {(path, 1): raw for path, raw in FILES.items()} | {
+    assert sent == {(path, 1): raw for path, raw in FILES.items()} | {
         ("long", 2): b"shorter",
         ("long", None): b"shorter",
     }
 
 
 def come(control: Control, service: Service, came: bytearray) -> None:
-    for piece in file_content.content(control, service.settings, ARK, "long").pieces:
+    for piece in contents.content(control, service.settings, ARK, "long").pieces:
         came += piece
 
 

@@ -18,8 +18,7 @@ returns it. After a full disk, a cancellation or a damaged file the part file is
 ``forecast``          when a package will be ready
 ``packages``          packages on disk: complete under their name, or absent
 ``bags``              a version of an object as a bag (RFC 8493)
-``file_content``      one stored file, compared with its digests while it is sent
-``version_manifest``  a stored version as a manifest that depositors' tools read
+``contents``          one stored file, compared with its digests while it is sent, and a version's manifest
 
 Importing ``package_job`` declares the job type; the others do not depend on the application.
 

@@ -1,7 +1,7 @@
 """``fetch``, ``manifest``, ``token``, ``fixity``: access to stored objects, and the results of their audits.
 
 A package is made by a job and fetched from where its ticket says; a single file and a manifest come at once,
-in pieces, and are compared with their digests on the way (``access.file_content``).
+in pieces, and are compared with their digests on the way (``access.contents``).
 """
 
 import os

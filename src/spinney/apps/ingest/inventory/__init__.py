@@ -14,8 +14,7 @@ number may stay unused, and a local id may be bound to an ark that is never reco
 on SQLite there is one writer at a time. A version never changes: other content under the same number is refused, and
 so is a local id that belongs to another object.
 
-``inventory``      ``Inventory``, which has all operations
-``versions``       a version recorded with its files and local ids, in one transaction
+``inventory``      ``Inventory``, which has all operations; a version recorded with its files and local ids
 ``file_spans``     the rule by which a file is stored once for all versions that have it
 ``bindings``       local ids, and the numbers of minters
 ``searches``       searches, each by an index and in pages

@@ -47,12 +47,11 @@ other keys than OCFL's own (E102) and a file beside it could be lost between two
 
 ``model``             the data types and errors of a storage
 ``factory``           the storage that a target names
-``ocfl``              the storage: every operation, with a layout on a place
+``ocfl``              the storage: every operation, and which contents of a put are new
 ``place``             the operations of a file system and of S3 on which the rest is built
 ``disk``              a place on a file system
 ``s3``                a place in a bucket
 ``layout``            the paths of objects below a root
-``puts``              which contents are new, and whether a version is made
 ``sources``           files to be stored, hashed while they are read
 ``object_inventory``  the inventory of an object: validated, and its successor written
 ``object_reader``     reading an object, also during a put

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from pydantic import Field
 
-from spinney.apps.ingest.access import requests, version_manifest
-from spinney.apps.ingest.access.file_content import Content, content, require_may
+from spinney.apps.ingest.access import contents, requests
+from spinney.apps.ingest.access.contents import Content
 from spinney.apps.ingest.access.tickets import Ticket
 from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
@@ -147,12 +147,12 @@ class File(FrozenModel):
 
     def content(self, service: Service) -> Content:
         """Return the file, compared with its digests while its pieces are read, which can be done once
-        (``file_content.content``)."""
-        return content(service.control, service.settings, self.ark, self.path, version=self.version)
+        (``contents.content``)."""
+        return contents.content(service.control, service.settings, self.ark, self.path, version=self.version)
 
     def require_may(self, service: Service) -> None:
         """Raise Forbidden or Refused where the person may not, or no longer, have it."""
-        require_may(service.control, service.settings, self.ark)
+        contents.require_may(service.control, service.settings, self.ark)
 
 
 class Manifest(FrozenModel):
@@ -162,9 +162,9 @@ class Manifest(FrozenModel):
     version: Version = None
     as_json: bool = Field(default=False, description="As JSON Lines, which can hold any file name.")
 
-    def content(self, service: Service, locate: version_manifest.Locate | None = None) -> Content:
+    def content(self, service: Service, locate: contents.Locate | None = None) -> Content:
         """Return the manifest. ``locate`` makes the URLs of its rows; None: they are those of the storage itself."""
-        return version_manifest.manifest(
+        return contents.manifest(
             service.control,
             service.settings,
             self.ark,
