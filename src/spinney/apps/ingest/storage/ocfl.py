@@ -128,8 +128,8 @@ class Storage:
         files.
 
         ``between`` is called with each number of bytes read, to show progress or to abort by raising. Damage
-        is in the result and not raised. Raises NoSuchObject, and OSError when the storage itself does not
-        answer.
+        is in the result and not raised, and so is that there is no such object. Raises OSError when the storage
+        itself does not answer.
         """
         return verification.verify(self._place, self._layout.path(object_id), object_id, between)
 

@@ -17,21 +17,20 @@ FAULTS_MAX = 1000
 
 
 def verify(place: Place, root: str, object_id: str, between: Callable[[int], None]) -> Verified:
-    """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails. ``between`` is
-    called with the size of each piece that was read."""
+    """Read all files of an object again. Raises OSError when the place itself fails. ``between`` is called with the
+    size of each piece that was read."""
+    sizes: list[int] = []
     try:
         loaded = object_reader.require(place.read, root, object_id)
-    except Damaged as error:
+        faults = chain(
+            _documents(place, root, loaded),
+            _contents(place, root, loaded.inventory, between, sizes),
+            _stray_files(place, root, loaded.inventory),
+        )
+        listed = tuple(islice(faults, FAULTS_MAX))
+        more = sum(1 for _ in faults)
+    except NotAdmitted as error:  # it is damaged or not there, or something else is in its place
         return Verified(files=0, bytes=0, faults=(str(error),))
-    inventory = loaded.inventory
-    sizes: list[int] = []
-    faults = chain(
-        _documents(place, root, loaded),
-        _contents(place, root, inventory, between, sizes),
-        _stray_files(place, root, inventory),
-    )
-    listed = tuple(islice(faults, FAULTS_MAX))
-    more = sum(1 for _ in faults)
     if more:
         listed = (*listed, f"and {more} more faults")
     return Verified(files=len(sizes), bytes=sum(sizes), faults=listed)

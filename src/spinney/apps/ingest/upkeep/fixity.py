@@ -31,7 +31,7 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import Damaged
 from spinney.apps.ingest.objects import recorded_files
 from spinney.apps.ingest.objects.processing import ark_lock
-from spinney.apps.ingest.storage import Storage, Verified
+from spinney.apps.ingest.storage import Storage
 from spinney.errors import UsageError, counted
 from spinney.files import copies
 from spinney.files.paths import NotAdmitted, shown
@@ -130,7 +130,7 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
         expected = max((v.size_bytes for v in object_.versions), default=0) if object_ else 0
         opened_storage = _open_storage(config, storage)
         with _reachable():
-            verified = _read(opened_storage, ark, byte_progress(job, expected))
+            verified = opened_storage.verify(ark, byte_progress(job, expected))
             faults = list(verified.faults)
             if object_ is not None and not faults:
                 faults = list(recorded_files.differences(opened_storage, inventory, object_))
@@ -213,14 +213,6 @@ def _open_storage(config: Settings, storage: str) -> Storage:
         return open_resources.storage(config, storage)
     except (UsageError, OSError) as error:
         raise Fail(str(error)) from error
-
-
-def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verified:
-    """Read an object, and return the result."""
-    try:
-        return storage.verify(ark, between)
-    except NotAdmitted as error:  # it is not there, or something else is in its place
-        return Verified(files=0, bytes=0, faults=(str(error),))
 
 
 @contextmanager
