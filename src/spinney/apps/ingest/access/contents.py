@@ -23,7 +23,7 @@ from spinney.apps.ingest.access.bags import Checked
 from spinney.apps.ingest.access.requests import version_of, visible_object
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.inventory import File, Object, Version, open_inventory
+from spinney.apps.ingest.inventory import File, Object, Version
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
 from spinney.errors import Refused, StoreUnavailable
@@ -137,8 +137,8 @@ def _recording_damage(settings: Settings, object_: Object, version: Version) -> 
         with reading(version):
             yield
     except NotAdmitted as error:
-        with open_inventory(settings.inventory) as inventory:
-            inventory.audited(object_.ark, datetime.now(UTC), version.files, version.size_bytes, [str(error)])
+        inventory = open_resources.inventory(settings)
+        inventory.audited(object_.ark, datetime.now(UTC), version.files, version.size_bytes, [str(error)])
         raise Refused(f"{object_.ark} is damaged: {error}") from error
 
 
@@ -160,8 +160,8 @@ def manifest(
     """
     object_ = visible_object(control, settings, ark)
     chosen, storage = stored(settings, object_, version)
-    with open_inventory(settings.inventory) as inventory:
-        recorded_files = {file.path: file for file in inventory.files(object_.ark, chosen.version)}
+    files = open_resources.inventory(settings).files(object_.ark, chosen.version)
+    recorded_files = {file.path: file for file in files}
 
     def rows() -> Iterator[Row]:
         with reading(chosen):

@@ -12,9 +12,10 @@ import orjson
 
 from spinney.apps.ingest.access import forecast, packages, tickets
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder, Ticket
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.inventory import Object, Version, open_inventory
+from spinney.apps.ingest.inventory import Object, Version
 from spinney.containers.pack import Format
 from spinney.errors import DuplicateKey, Refused
 from spinney.jobs import SETTLED, Job, Options, State
@@ -107,8 +108,7 @@ def _key(control: "Control", order: AccessOrder, collection: str) -> str:
 def visible_object(control: "Control", settings: Settings, ark: str) -> Object:
     """Return the inventory's entry of an object that the person may see. Raises NotAdmitted for an invalid ARK, Refused
     for an object that is not there, or not visible."""
-    with open_inventory(settings.inventory) as inventory:
-        object_ = inventory.object(arks.canonical(ark))
+    object_ = open_resources.inventory(settings).object(arks.canonical(ark))
     within = control.rights.within.collections
     if object_ is None or (within is not None and object_.collection not in within):
         raise Refused(

@@ -15,9 +15,9 @@ from pydantic import Field
 from spinney.apps.ingest.access import contents, requests
 from spinney.apps.ingest.access.contents import Content
 from spinney.apps.ingest.access.tickets import Ticket
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
 from spinney.apps.ingest.verbs.lookup import visible_profiles
 from spinney.apps.ingest.verbs.service import Service, introduce, refused
@@ -58,8 +58,8 @@ class Find(Verb):
         A page that is full has a ``next`` even if nothing follows. Raises UsageError for an invalid ARK,
         digest or place.
         """
-        with refused(UsageError), open_inventory(service.settings.inventory) as inventory:
-            items = inventory.find(
+        with refused(UsageError):
+            items = open_resources.inventory(service.settings).find(
                 ark=None if self.ark is None else arks.canonical(self.ark),
                 local_id=self.local_id,
                 file_name=self.file_name,
@@ -84,13 +84,12 @@ class Fixity(Verb):
         At most ``LISTED`` objects are listed. Each number is counted up to ``COUNTED``, which stands for
         "that many or more".
         """
-        settings = service.settings
-        before = datetime.now(UTC) - timedelta(days=settings.fixity.every_days)
-        with open_inventory(settings.inventory) as inventory:
-            damaged = inventory.damaged(LISTED if self.damaged else COUNTED, within=service.collections)
-            if self.damaged:
-                return {"items": damaged}
-            due = inventory.due_for_fixity(before, COUNTED, within=service.collections)
+        inventory = open_resources.inventory(service.settings)
+        damaged = inventory.damaged(LISTED if self.damaged else COUNTED, within=service.collections)
+        if self.damaged:
+            return {"items": damaged}
+        before = datetime.now(UTC) - timedelta(days=service.settings.fixity.every_days)
+        due = inventory.due_for_fixity(before, COUNTED, within=service.collections)
         return {"due": len(due), "damaged": len(damaged)}
 
 
