@@ -44,6 +44,7 @@ def open_postgres(tables: TableDeclaration, url: str) -> Database:
         creator=backend.connect,
         poolclass=QueuePool,
         isolation_level="READ COMMITTED",
+        pool_pre_ping=True,  # a connection that the server, a pooler or a firewall has ended is made anew
         **POOL,
     )
     event.listen(engine, "begin", backend.begin)
