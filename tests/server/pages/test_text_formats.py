@@ -125,4 +125,7 @@ def test_given_a_user_agent_then_the_browser_is_named_as_people_name_it(agent: s
 def test_given_a_text_then_its_first_letter_alone_becomes_a_capital() -> None:
     assert text_formats.capital("no GDAL here") == "No GDAL here"
     assert text_formats.capital("") == ""
-    assert text_formats.capital("https://example.org/ is away") == "https://example.org/ is away"
+    assert text_formats.capital("it's away; retry") == "It's away; retry"
+    assert text_formats.capital("non-empty: it has files") == "Non-empty: it has files"
+    for name in ("https://example.org/", "scan_7.tif", "spinney.toml:", "import_file"):
+        assert text_formats.capital(f"{name} is away") == f"{name} is away"

@@ -171,8 +171,10 @@ def browser(agent: str | None) -> str:
 
 
 def capital(text: str) -> str:
-    """Return a text with a capital letter at its beginning, unless that is a URL; the rest is left as it is."""
-    return text if "://" in text.partition(" ")[0] else text[:1].upper() + text[1:]
+    """Return a text with a capital letter at its beginning, if that is a word and not a URL or the name of a file or
+    stage; the rest is left as it is."""
+    first = text.partition(" ")[0].rstrip(",;:.")
+    return text[:1].upper() + text[1:] if re.fullmatch(r"[^\W\d_]+(['’-][^\W\d_]+)*", first) else text
 
 
 def json_text(value: Any, *, indent: bool = True) -> str:
