@@ -19,6 +19,7 @@ from long_tests import LONG, long_alone
 from spinney.features.bulk import cli as bulk
 from spinney.features.bulk.service import Bulk
 from spinney.folders import folders
+from spinney.model.errors import StoreUnavailable
 from spinney.store.sql import open_store
 from spinney.terminal.connection import open_local_store
 from waiting import until
@@ -485,6 +486,32 @@ def test_an_interrupted_rerun_says_with_which_option_it_leaves_out_what_has_run_
     with open_local_store(url(bare)) as store:
         ran = [len(store.attempts(job)) for job in range(1, 161)]
     assert ran == [3] + [2] * 159, "the first one was named once more"
+
+
+def test_a_rerun_that_an_error_ends_says_how_to_leave_out_what_has_run_again(
+    bare: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed(bare, 160)
+    run = ("rerun", "--type", "one", "--state", "failed", "--state", "completed")
+    step = bulk._NoProgress.step
+
+    def cut_off(shown: Any, report: Any) -> None:
+        step(shown, report)
+        raise StoreUnavailable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk._NoProgress, "step", cut_off)
+        result = bare.call(*run)
+    so_far = count(bare)["pending"]
+    assert 0 < so_far < 160
+    how, why = result.stderr.splitlines()
+    assert how.startswith(f"spinney: cut off: {so_far} run again; the same command with --settled-before ")
+    assert why == "spinney: the database is away"
+    assert result.returncode == 1
+
+    option = how.partition("--settled-before ")[2].split()[0]
+    run_to_the_end(bare)
+    assert bare.ok(*run, "--settled-before", option) == f"{160 - so_far} run again\n"
 
 
 # --- killed -----------------------------------------------------------------------------------

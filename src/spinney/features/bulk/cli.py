@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.errors import Refused, UsageError
+from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.states import LEASED
 from spinney.model.values.hints import first_of
@@ -295,8 +295,8 @@ class _Progress:
 
 @contextmanager
 def _progress(command: "RunBulk", *, live: bool) -> Iterator[_Progress]:
-    """Show the progress of a run, if ``live``, within the block. When the user interrupts it, print what was
-    done and how to continue."""
+    """Show the progress of a run, if ``live``, within the block. When the user interrupts it, or an error ends it (the
+    server is gone, the disk is full), print what was done and how to continue."""
     shown = _Progress(command, lambda line: None)
     try:
         if not live:
@@ -311,6 +311,12 @@ def _progress(command: "RunBulk", *, live: bool) -> Iterator[_Progress]:
     except KeyboardInterrupt:
         done = _counts_text(command, shown.last) if shown.last is not None else "nothing was done"
         typer.echo(f"spinney: interrupted: {done}; {_how_to_go_on(command, shown.last)}", err=True)
+        raise
+    except SpinneyError:
+        # The error, which says nothing of this, is printed behind it.
+        if shown.last is not None and shown.last.touched:
+            done = _counts_text(command, shown.last)
+            typer.echo(f"spinney: cut off: {done}; {_how_to_go_on(command, shown.last)}", err=True)
         raise
 
 
