@@ -9,6 +9,7 @@ from spinney.public_names import on_demand
 if TYPE_CHECKING:
     from spinney.commands.control import Control as Control
     from spinney.commands.job_filter import JobFilterBody as JobFilterBody
+    from spinney.commands.job_queries import CountChildren as CountChildren
     from spinney.commands.job_queries import CountJobs as CountJobs
     from spinney.commands.job_queries import ListAttempts as ListAttempts
     from spinney.commands.job_queries import ListChildren as ListChildren
@@ -165,7 +166,7 @@ else:
             "spinney.commands.control": "Control",
             "spinney.commands.job_filter": "JobFilterBody",
             "spinney.commands.job_queries": (
-                "CountJobs ListAttempts ListChildren ListJobs ShowData ShowJob ShowResults ShowTree"
+                "CountChildren CountJobs ListAttempts ListChildren ListJobs ShowData ShowJob ShowResults ShowTree"
             ),
             "spinney.features.accounts.commands": (
                 "AddUser ChangePassword ChangeUser DeleteUser EndSessions ListSessions ListTokens "

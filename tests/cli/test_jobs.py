@@ -170,6 +170,13 @@ def test_a_superseded_job_is_marked(bare: Shell) -> None:
     assert marked == [str(jobs["superseded ok"]), str(job)]
 
 
+def test_superseded_jobs_are_not_counted_as_children(bare: Shell) -> None:
+    top = copied(bare.folder / "spinney.db").jobs["rerun parent"]
+
+    assert "children   " not in bare.ok("show", str(top))
+    assert not sum(json.loads(bare.ok("show", str(top), "--json"))["children"].values())
+
+
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"
 
 

@@ -18,6 +18,7 @@ from spinney.commands import Command
 from spinney.commands.control import Control
 from spinney.commands.job_filter import JobFilterBody
 from spinney.commands.job_queries import (
+    CountChildren,
     CountJobs,
     ListAttempts,
     ListChildren,
@@ -230,6 +231,7 @@ CASES: dict[str, Case] = {
             ShowJob,
             ShowTree,
             ListChildren,
+            CountChildren,
             ListAttempts,
             ShowData,
             ShowResults,

@@ -114,6 +114,19 @@ class ListChildren(Command, route="GET /jobs/{job}/children"):
         return Page(items=job_details(service, jobs), next=jobs[-1].id if jobs else None)
 
 
+class CountChildren(Command, route="GET /jobs/{job}/children/count"):
+    """Count the direct subjobs of a job by state.
+
+    Only those that count: subjobs of a stage that has run again since are left out."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> Mapping[str, int]:
+        queries = service.part(Queries)
+        queries.job(self.job)
+        return queries.counts(Filter(parent_id=self.job, superseded=False))
+
+
 class ListAttempts(Command, route="GET /jobs/{job}/attempts"):
     """Show the history of a job's stages.
 

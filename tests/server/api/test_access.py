@@ -271,6 +271,7 @@ ROWS = (
             "",
             "/tree",
             "/children",
+            "/children/count",
             "/attempts",
             "/data",
             "/results",

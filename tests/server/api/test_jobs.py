@@ -129,7 +129,8 @@ def test_secrets_are_masked(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["", "/tree", "/children", "/attempts", "/data", "/results", "/explain", "/holds"]
+    "what",
+    ["", "/tree", "/children", "/children/count", "/attempts", "/data", "/results", "/explain", "/holds"],
 )
 def test_what_is_out_of_sight_is_not_there(world: World, what: str) -> None:
     hidden, own = world.submit("one", collection="other"), world.submit("one", collection="lab")

@@ -113,13 +113,13 @@ def _none_listed(fields: Mapping[str, Any], after: int | None) -> str:
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one job: where it stands and why, its data, its history."""
     from spinney.commands.job_details import plain_job
-    from spinney.commands.job_queries import CountJobs, ListAttempts, ShowData, ShowJob, ShowResults
+    from spinney.commands.job_queries import CountChildren, ListAttempts, ShowData, ShowJob, ShowResults
     from spinney.features.holds.commands import ListHoldsOn
 
     with open_commands(store) as performer:
         details, history = performer.do(ShowJob(job=job)), performer.do(ListAttempts(job=job)).items
         data, results = performer.do(ShowData(job=job)), performer.do(ShowResults(job=job))
-        children = performer.do(CountJobs(parent=job))
+        children = performer.do(CountChildren(job=job))
         plain = plain_job(details)
         note = obstacle_messages(performer, [plain])(plain)
         holds = [] if plain.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
@@ -209,7 +209,7 @@ def _facts(job: "JobDetails", note: str, children: Mapping[str, int]) -> list[tu
     """Return the facts of a job as name and text, in the order in which they are shown; what it does not
     have is left out.
 
-    ``note``: why the job is in its state. ``children``: its direct subjobs by state.
+    ``note``: why the job is in its state. ``children``: its direct subjobs by state, without superseded ones.
     """
     above = job.superseded_by
     places = (
