@@ -295,9 +295,18 @@ def test_a_function_that_no_job_can_call_is_refused(app: Spinney) -> None:
         app.job(lambda: None)
 
 
+class _Silent:
+    """A type that refuses to be a parameter without a word."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise TypeError
+
+
 @pytest.mark.parametrize(
     ("annotation", "reason"),
     [
+        (_Silent, "TypeError"),
         (Annotated[Secret(), str], "'Secret' object has no attribute"),
         (Annotated[Decimal, Field(max_digits=3, allow_inf_nan=True)], "cannot be used with max_digits"),
     ],

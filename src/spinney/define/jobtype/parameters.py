@@ -271,7 +271,8 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
             f"lists, dicts, paths, dates, dataclasses or pydantic models"
         ) from error
     except _UNUSABLE as error:
-        reason = str(error).strip().splitlines()[-1].strip()
+        # An error of a type's own schema may have no text.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
         raise UsageError(
             f"{where}: the annotation of {_without_form(fields)} cannot be used: {reason}; correct it "
             "(the first part of Annotated[…] is the type)"
