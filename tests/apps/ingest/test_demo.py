@@ -129,6 +129,12 @@ def assert_that_looking_finds_faults(played: Played) -> None:
             demo_faults = faults()
         assert demo_faults
         assert [fault for fault in demo_faults if stored.name not in fault] == []
+        # When an object is gone, then it says so once
+        gone = stored.parents[2]
+        gone.rename(gone.with_name("away"))
+        (fault,) = faults()
+        assert "no object" in fault
+        gone.with_name("away").rename(gone)
         # When something lies in the working folder of a completed object, then it says so
         left = folders / paths.job_folder(store.children(1)[0].id) / "payload"
         left.mkdir()

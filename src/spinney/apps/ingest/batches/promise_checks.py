@@ -158,7 +158,9 @@ def _verify(storage: Storage, inventory: "Inventory", entry: Recorded, faults: l
             for path in recorded_files.differing_paths(storage, inventory, entry.ark, number)
         ]
     except NotAdmitted as error:
-        faults.append(f"{entry.ark}: {error}")
+        # Of an object that cannot be read at all, ``verify`` has said the same.
+        if (fault := f"{entry.ark}: {error}") not in faults:
+            faults.append(fault)
         return 0, 0
     return result.files, result.bytes
 
