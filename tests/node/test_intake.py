@@ -192,6 +192,15 @@ def test_one_that_is_said_to_be_ready_is_taken_at_once_and_what_says_so_goes(hou
     assert left(folder) == ["b.txt.ready"]
 
 
+def test_a_folder_does_not_say_that_a_file_is_ready_and_stays_beside_it(house: House) -> None:
+    folder = house.inbox()
+    (folder / "a.txt").write_text("a")
+    (folder / "a.txt.ready").mkdir()
+    assert house.step() == (0, None)
+    assert house.settle() == (1, None)
+    assert left(folder) == ["a.txt.ready"]
+
+
 def test_a_scan_takes_what_does_not_rest_yet_once(house: House) -> None:
     folder = house.inbox()
     (folder / "a.txt").write_text("a")

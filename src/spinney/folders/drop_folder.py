@@ -17,6 +17,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -62,8 +63,12 @@ class DropFolder:
         return sorted(path.name for path in self.path.iterdir() if not _is_passed_over(path.name))
 
     def is_ready(self, name: str) -> bool:
-        """Return whether a file beside the drop says that the drop is complete."""
-        return os.path.lexists(self.path / (name + READY))
+        """Return whether a file beside the drop says that the drop is complete. A folder of that name does not: only
+        a file can be removed with the drop."""
+        try:
+            return not stat.S_ISDIR((self.path / (name + READY)).lstat().st_mode)
+        except OSError:  # there is none; beside a long name there can be none
+            return False
 
     def look(self, name: str) -> Drop | None:
         """Return what lies under a name in the folder, without reading it; None: it is gone, or changes at this
@@ -148,7 +153,7 @@ class DropFolder:
 
     def _remove_ready(self, name: str) -> None:
         """Remove the mark that says that a drop is whole."""
-        if self.is_ready(name):  # beside a long name there can be none: the system refuses to look for it
+        if self.is_ready(name):
             (self.path / (name + READY)).unlink(missing_ok=True)
 
     def _claimed(self, arrival: Arrival) -> Path:
