@@ -254,7 +254,8 @@ class Spinney:
         ``rows``: a function that returns the parameters of each job, or a file of them: CSV with a heading, or JSON
         lines. It is called or read at each time, in a job of the type ``poll.<name>``, which fails when a row is wrong.
         ``key``: the parameter that tells rows apart. A row whose last job is still open gets no other one. The times
-        are as of ``schedule``. Raises UsageError.
+        are as of ``schedule``. ``keep``: how long the jobs that read the list are kept, as of ``job``. Raises
+        UsageError.
         """
         job_type = self._kind(kind)
         name = job_type.name if name is None else name
