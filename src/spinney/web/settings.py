@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +24,19 @@ SHORT_CONNECTIONS = 500
 def _network(text: str) -> str:
     ip_network(text)
     return text
+
+
+def _site(text: str) -> str:
+    """Return the URL of a server without a slash at its end. Raises ValueError for one that is more or less than a
+    scheme, a host and a port: links in pages begin at the root of the host, so none would lead below a path."""
+    url = urlsplit(text.lower())
+    site = f"{url.scheme}://{url.netloc}"
+    if url.scheme not in {"http", "https"} or not url.hostname or url.geturl() not in {site, f"{site}/"}:
+        raise ValueError(
+            "it must be a scheme and a host name that the server has for itself, such as "
+            "https://spinney.example.org, without a path"
+        )
+    return site
 
 
 AtLeastOne = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -64,8 +78,9 @@ class ServerSettings(BaseModel):
     """The port on which the server listens; 0: any free port."""
     socket: str | None = None
     """The path of the Unix socket; by default ``server.sock`` in the run-time directory; empty: no socket."""
-    url: str | None = None
-    """The URL of the server for users, if they reach it through a reverse proxy: ``https://spinney.example.org``."""
+    url: Annotated[str, AfterValidator(_site)] | None = None
+    """The URL of the server for users, if they reach it through a reverse proxy: ``https://spinney.example.org``. It
+    has no path: the server needs a host name for itself."""
     hosts: tuple[str, ...] = ()
     """Names that are accepted in the Host header, in addition to the addresses on which it listens and the host of
     ``url``."""

@@ -104,3 +104,24 @@ class TestBehindAProxyThatPutsItsOwnNameIntoHost:
         headers = {"X-CSRF-Token": _proof(browser), "Origin": "https://spinney.example.org"}
 
         assert browser.post("/probe", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "spinney.example.org",
+        "spinney.example.org:443",
+        "https://example.org/spinney",
+        "https://?a",
+        "ftp://a",
+    ],
+)
+def test_a_url_that_is_no_site_of_its_own_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="it must be a scheme and a host name"):
+        ServerSettings(url=url)
+
+
+def test_the_url_of_a_site_may_be_written_with_a_slash_and_capitals() -> None:
+    settings = ServerSettings(url="HTTPS://Spinney.example.org/")
+    assert settings.url == "https://spinney.example.org"
+    assert settings.secure
