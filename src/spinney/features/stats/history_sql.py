@@ -116,7 +116,8 @@ class SqlThroughputHistory(SqlPart):
         Jobs pending and running are averages over the slices that were recorded, also those in which
         a lane has no row because nothing was in it. A stage without any row is missing.
         """
-        figures = self._figures("lanes.type, lanes.stage", width_s, first, last, lanes)
+        join = "left join lanes on lanes.id = h.lane"
+        figures = self._figures("lanes.type, lanes.stage", width_s, first, last, lanes, join)
         sql = "select count(*) from throughput_history where width_s = ? and slice >= ? and slice <= ? and lane = ?"
         with self._session.look() as tx:
             recorded = tx.value(sql, (width_s, first, last, NO_LANE))
@@ -136,17 +137,16 @@ class SqlThroughputHistory(SqlPart):
         return [(lane.id, lane.queue, lane.type) for lane in lanes if queues is None or lane.queue in queues]
 
     def _figures(
-        self, columns: str, width_s: int, first: int, last: int, lanes: Collection[int]
+        self, columns: str, width_s: int, first: int, last: int, lanes: Collection[int], join: str = ""
     ) -> Mapping[tuple[Any, ...], Figures]:
-        """Return the sums over these slices and lanes, by the values of ``columns`` of ``h`` and ``lanes``.
+        """Return the sums over these slices and lanes, by the values of ``columns`` of ``h`` and of what is joined.
 
         The primary key begins with width and slice. Lanes are a JSON list, because there may be more
         of them than a statement may have parameters.
         """
         sql = (
             f"select sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES}, {columns} "
-            "from throughput_history h left join lanes on lanes.id = h.lane "
-            "where h.width_s = ? and h.slice >= ? and h.slice <= ? "
+            f"from throughput_history h {join} where h.width_s = ? and h.slice >= ? and h.slice <= ? "
             f"and h.lane in (select j.value from json_each(?) j) group by {columns}"
         )
         with self._session.look() as tx:
