@@ -193,10 +193,42 @@ async def test_one_that_does_not_take_what_it_is_sent_is_sent_one_at_a_time(site
         async with start():
             await until(lambda: deliveries(site)[0].status == 500)
             most[0] = 0
-            site.submit(n=10)
+            site.submit(n=webhook_sender.REFUSALS_IN_A_ROW - 2)
             site.drain()
             await until(lambda: {d.status for d in deliveries(site)} == {500})
     assert most == [1]
+
+
+async def test_a_receiver_that_accepts_none_of_many_is_tried_now_and_then_until_it_accepts_one(
+    site: Site, start: Start
+) -> None:
+    back = threading.Event()
+
+    def accept_when_back(handler: BaseHTTPRequestHandler) -> None:
+        answer(204 if back.is_set() else 500)(handler)
+
+    with (
+        receiver(accept_when_back) as hook,
+        receiver(answer(204)) as other,
+        mock.patch.object(webhook_sender, "REFUSED_PAUSE_S", 3600.0),
+    ):
+        watch(site, "w", hook.url)
+        watch(site, "other", other.url)
+        site.submit(n=3 * webhook_sender.REFUSALS_IN_A_ROW)
+        site.drain()
+        async with start() as sender:
+            await until(lambda: {d.outcome for d in deliveries(site, "other")} == {DeliveryOutcome.DELIVERED})
+            await until(lambda: len(hook.calls) >= webhook_sender.REFUSALS_IN_A_ROW)
+            for _ in range(3):  # for others the sender goes on
+                before = len(other.calls)
+                site.submit_one()
+                site.drain()
+                await until(lambda before=before: len(other.calls) > before)
+            # Two are sent at once until the first is not accepted.
+            assert len(hook.calls) <= webhook_sender.REFUSALS_IN_A_ROW + 1
+            back.set()
+            sender._pause_until_s.clear()  # the pause is over
+            await until(lambda: sum(d.outcome is DeliveryOutcome.DELIVERED for d in deliveries(site)) > 3)
 
 
 async def test_at_the_end_what_is_on_its_way_is_called_off_and_due_for_others(

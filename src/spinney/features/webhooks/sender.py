@@ -3,7 +3,9 @@
 Any number of servers share the work: a server leases due deliveries from the store for a while, sends them,
 and records the results there. It sends up to eight deliveries at once, two for each webhook, or one while the
 receiver of that webhook fails to accept them. The webhook that was served longest ago comes first. So a
-receiver that is slow or down delays its own deliveries, and hardly those of others.
+receiver that is slow or down delays its own deliveries, and hardly those of others. One that has accepted
+none for a while is tried every few seconds only, however many deliveries wait for it: each try is two
+durable transactions of the store.
 
 The loop runs in the server's event loop; requests block in threads of their own, of which there are as many
 as deliveries at once. A server that dies leaves leases, which end by themselves. One that is stopped ends its
@@ -36,6 +38,10 @@ SENDS_MAX = 8
 """The maximum number of deliveries that are being sent at once."""
 SENDS_PER_WEBHOOK = 2
 """The maximum number of deliveries of one webhook that are being sent at once."""
+REFUSALS_IN_A_ROW = 8
+"""After how many deliveries of one webhook in a row that were not accepted it is tried less often."""
+REFUSED_PAUSE_S = 5.0
+"""The time between two deliveries of such a webhook."""
 POLL_S = 1.0
 """The time between two queries for due deliveries."""
 STORE_RETRY_S = 5.0
@@ -74,8 +80,10 @@ class WebhookSender:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: Counter[str] = Counter()
         """The number of deliveries that are being sent, by webhook."""
-        self._refusing: set[str] = set()
-        """The webhooks whose receivers did not accept their last delivery."""
+        self._refusals: Counter[str] = Counter()
+        """How many deliveries in a row the receiver of each webhook has not accepted."""
+        self._pause_until_s: dict[str, float] = {}
+        """Until when nothing is sent to a receiver that has not accepted many."""
         self._last_turn: dict[str, int] = {}
         """The turn in which each webhook was last served."""
         self._turn = 0
@@ -171,11 +179,12 @@ class WebhookSender:
         delivery.
         """
         leases: Counter[str] = Counter()
-        free = SENDS_MAX - len(self._tasks)
+        free, now_s = SENDS_MAX - len(self._tasks), time.monotonic()
+        names = [name for name in names if self._pause_until_s.get(name, 0.0) <= now_s]
         names.sort(key=lambda name: self._last_turn.get(name, 0))
         for _ in range(SENDS_PER_WEBHOOK):
             for name in names:
-                at_once = 1 if name in self._refusing else SENDS_PER_WEBHOOK
+                at_once = 1 if self._refusals[name] else SENDS_PER_WEBHOOK
                 if free and self._sending[name] + leases[name] < at_once:
                     leases[name] += 1
                     free -= 1
@@ -194,8 +203,7 @@ class WebhookSender:
             result = await self._send(due)
             if result.sent:
                 self._measure(str(result.outcome), time.monotonic() - begun_s)
-                accepted = result.outcome is DeliveryOutcome.DELIVERED
-                (self._refusing.discard if accepted else self._refusing.add)(name)
+                self._note(name, accepted=result.outcome is DeliveryOutcome.DELIVERED)
             await self._record(due, result)
         except StoreUnusable as error:
             log.warning("delivery %s is sent again later: %s", due.delivery.delivery, error)
@@ -204,6 +212,16 @@ class WebhookSender:
             if not self._sending[name]:
                 del self._sending[name]
             self._wakeup.set()
+
+    def _note(self, name: str, *, accepted: bool) -> None:
+        """Remember how many deliveries in a row the receiver of a webhook has not accepted, and pause after many."""
+        if accepted:
+            self._refusals.pop(name, None)
+            self._pause_until_s.pop(name, None)
+            return
+        self._refusals[name] += 1
+        if self._refusals[name] >= REFUSALS_IN_A_ROW:
+            self._pause_until_s[name] = time.monotonic() + REFUSED_PAUSE_S
 
     async def _send(self, due: DueDelivery) -> DeliveryResult:
         """Send a delivery. Its errors become results; raises StoreUnusable when the store cannot be read."""
