@@ -454,6 +454,18 @@ def test_a_ping_goes_the_same_way(site: Site) -> None:
     assert (made.event, made.job_id, made.batch, made.outcome) == ("ping", None, False, DeliveryOutcome.DUE)
 
 
+def test_a_ping_and_what_is_retried_go_before_what_waits_already(waiting: Site) -> None:
+    store = waiting.store.webhooks
+    newest, _ = store.deliveries("all")
+    waiting.clock.forward(100)
+
+    ping = store.ping("all", ANN, now_us=waiting.now)
+    retried = store.retry(newest.delivery, ANN, now_us=waiting.now)
+
+    in_turn = [take(waiting, most=1)[0].delivery.delivery for _ in range(2)]
+    assert in_turn == [retried.delivery, ping.delivery]
+
+
 # --- what people decide -----------------------------------------------------------------------
 
 

@@ -191,16 +191,16 @@ class SqlWebhooks(SqlPart):
                 return
 
     def ping(self, name: str, actor: Actor, *, now_us: int) -> Delivery:
-        """Create a test delivery, which is sent like any other, and return it."""
+        """Create a test delivery, which is sent like any other, before those that wait, and return it."""
         with self._session.write() as tx:
-            seq = tx.take("webhook_event")
+            seq, webhook_id = tx.take("webhook_event"), webhook_rows.find(tx, name).id
             values = {
                 "seq": seq,
-                "webhook_id": webhook_rows.find(tx, name).id,
+                "webhook_id": webhook_id,
                 "event": PING,
                 "batch": 0,
                 "at_us": now_us,
-                "next_us": now_us,
+                "next_us": _first_us(tx, webhook_id, now_us),
                 "outcome": DeliveryOutcome.DUE.value,
             }
             insert(tx, "webhook_events", values)
@@ -234,17 +234,18 @@ class SqlWebhooks(SqlPart):
             return _find_delivery(tx, delivery)
 
     def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
-        """Send a delivery at once, whatever its outcome was, and return it; it has its whole time for
-        tries again.
+        """Send a delivery at once, before those that wait and whatever its outcome was, and return it; it has its
+        whole time for tries again.
 
         The result of a try that is on its way is ignored: it would put off, or end, what the operator
         wants.
         """
         with self._session.write() as tx:
             before = _find_delivery(tx, delivery)
+            webhook_id = tx.value("select webhook_id from webhook_events where seq = ?", (before.seq,))
             tx.run(
                 "update webhook_events set outcome = ?, next_us = ?, first_us = null where seq = ?",
-                (DeliveryOutcome.DUE.value, now_us, before.seq),
+                (DeliveryOutcome.DUE.value, _first_us(tx, webhook_id, now_us), before.seq),
             )
             details = {"webhook": before.webhook, "delivery": delivery, "job": before.job_id}
             note(tx, now_us, actor, "webhook retry", details, 1)
@@ -359,6 +360,15 @@ def _expired_before_us(tx: Tx, now_us: int) -> int | None:
         return None
     before_us = trusted_clock.past_us(tx, now_us) - KEPT_US
     return before_us if oldest_us < before_us else None
+
+
+def _first_us(tx: Tx, webhook_id: int, now_us: int) -> int:
+    """Return the time at which a delivery has to be due to be the next of its webhook: now, or before those that have
+    been due for longer. There may be thousands, of which a receiver that is away is sent one every few seconds."""
+    due_us = tx.value(
+        "select min(next_us) from webhook_events where webhook_id = ? and next_us is not null", (webhook_id,)
+    )
+    return now_us if due_us is None or due_us > now_us else int(due_us) - 1
 
 
 def _mark_leased(tx: Tx, webhook_id: int, most: int, now_us: int, until_us: int) -> Mapping[int, int]:
