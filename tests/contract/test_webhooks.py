@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from spinney.features.webhooks import health_sql
 from spinney.features.webhooks import sql as sql_webhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
@@ -783,3 +785,22 @@ def test_its_health_counts_what_was_not_accepted_since_the_last_that_was(site: S
     assert (health.accepted, health.failing, health.tries) == (False, 2, 1)
     assert (health.status, health.answer) == (500, "no disk")
     assert not health.is_unwell
+
+
+def test_a_receiver_that_is_seldom_tried_is_unwell_though_much_settles_meanwhile(site: Site) -> None:
+    """Tries are five seconds apart, and in each second forty jobs settle; none of these is tried."""
+    watch(site)
+    site.submit(n=10)
+    site.drain()
+    with mock.patch.object(health_sql, "NEWEST", 100):
+        for _ in range(4):
+            (due,) = take(site, most=1)
+            later = DeliveryResult(
+                outcome=DeliveryOutcome.DUE, next_us=site.now + 8 * SECOND_US, status=503, answer="later"
+            )
+            site.store.webhooks.record_result(due, later, now_us=site.now)
+            site.clock.forward(5)
+            site.submit(n=200)
+            site.drain()
+
+        assert site.store.webhooks.health()["all"].is_unwell
