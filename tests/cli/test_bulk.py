@@ -493,14 +493,14 @@ def test_a_rerun_that_an_error_ends_says_how_to_leave_out_what_has_run_again(
 ) -> None:
     failed(bare, 160)
     run = ("rerun", "--type", "one", "--state", "failed", "--state", "completed")
-    step = bulk._NoProgress.step
+    step = bulk._Progress.step
 
     def cut_off(shown: Any, report: Any) -> None:
         step(shown, report)
         raise StoreUnavailable("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bulk._NoProgress, "step", cut_off)
+        patch.setattr(bulk._Progress, "step", cut_off)
         result = bare.call(*run)
     so_far = count(bare)["pending"]
     assert 0 < so_far < 160
