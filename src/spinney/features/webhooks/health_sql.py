@@ -16,9 +16,9 @@ NEWEST = 1_000
 """How many of the newest deliveries of a webhook are looked at, tried or not."""
 DUE = 1_000
 """How many of those that are tried again are looked at, beside the newest: behind a receiver that is down, thousands
-of newer ones may not have been tried yet. Those that were have the latest times, for ten seconds at least; after that
-newer deliveries stand before them. A receiver that is down is tried every five seconds, so that the three tries by
-which it is unwell are among these as long as fewer than some hundred jobs settle in a second."""
+of newer ones may not have been tried yet. The deliveries with the latest times are looked at, and a failed try has
+one of these until as many newer deliveries have been made. A receiver that is down is tried every five seconds and
+counts as unwell after three tries, so that this is noticed unless some hundred jobs settle in a second."""
 _COLUMNS = "seq, outcome, status, answer, tried_us, tries"
 _TRIED = "tried_us is not null and (outcome <> 'due' or status is not null or answer is not null)"
 """Deliveries of which a try has ended. While the first one runs there is a time of the try, but neither

@@ -39,9 +39,9 @@ SENDS_MAX = 8
 SENDS_PER_WEBHOOK = 2
 """The maximum number of deliveries of one webhook that are being sent at once."""
 REFUSALS_IN_A_ROW = 8
-"""After how many deliveries of one webhook in a row that were not accepted it is tried less often."""
+"""When a receiver has refused so many deliveries in a row, the sender pauses between two of them."""
 REFUSED_PAUSE_S = 5.0
-"""The time between two deliveries of such a webhook."""
+"""The length of that pause, in seconds."""
 POLL_S = 1.0
 """The time between two queries for due deliveries."""
 STORE_RETRY_S = 5.0
@@ -81,9 +81,9 @@ class WebhookSender:
         self._sending: Counter[str] = Counter()
         """The number of deliveries that are being sent, by webhook."""
         self._refusals: Counter[str] = Counter()
-        """How many deliveries in a row the receiver of each webhook has not accepted."""
+        """How many deliveries in a row the receiver of each webhook has refused."""
         self._pause_until_s: dict[str, float] = {}
-        """Until when nothing is sent to a receiver that has not accepted many."""
+        """Until when the sender pauses, by webhook; monotonic, in seconds."""
         self._last_turn: dict[str, int] = {}
         """The turn in which each webhook was last served."""
         self._turn = 0
@@ -203,7 +203,7 @@ class WebhookSender:
             result = await self._send(due)
             if result.sent:
                 self._measure(str(result.outcome), time.monotonic() - begun_s)
-                self._note(name, accepted=result.outcome is DeliveryOutcome.DELIVERED)
+                self._count_refusals(name, accepted=result.outcome is DeliveryOutcome.DELIVERED)
             await self._record(due, result)
         except StoreUnusable as error:
             log.warning("delivery %s is sent again later: %s", due.delivery.delivery, error)
@@ -213,8 +213,8 @@ class WebhookSender:
                 del self._sending[name]
             self._wakeup.set()
 
-    def _note(self, name: str, *, accepted: bool) -> None:
-        """Remember how many deliveries in a row the receiver of a webhook has not accepted, and pause after many."""
+    def _count_refusals(self, name: str, *, accepted: bool) -> None:
+        """Count how many deliveries in a row the receiver of a webhook has refused, and pause after many."""
         if accepted:
             self._refusals.pop(name, None)
             self._pause_until_s.pop(name, None)

@@ -102,8 +102,8 @@ class Capacities:
 
     @classmethod
     def of(cls, infos: Sequence[CapacityInfo]) -> "Capacities":
-        """Make them of what is known of each lock and family. The two sources are kept apart because a capacity that a
-        stage names comes between them."""
+        """Return the capacities of these locks and families. Operators' and applications' are kept apart because a
+        capacity that a stage names comes between the two."""
         by_operators = ((info.name, info.capacity) for info in infos if info.by is not None)
         declared = ((info.name, info.declared) for info in infos if info.declared is not None)
         return cls(CapacityRules.of(by_operators), CapacityRules.of(declared))

@@ -198,10 +198,10 @@ def add_action(
     """Add the route of a button: it performs a command on the object that the path names, ``LIST/NAME/VERB``, and leads
     back to the object's page, which says what happened.
 
-    ``listed_at``: the path of the list of such objects. ``done``: the sentence that is shown, or what makes it of the
-    name and the command's result. ``read`` returns the fields of the command that the form has, beside the reason;
-    ``values`` are others. ``at_list``: the button is on the list, to which a form also leads that says so (``back``).
-    ``removes``: the object has no page afterwards.
+    ``listed_at``: the path of the list of such objects. ``done``: the sentence that is shown, or a function that makes
+    it from the name and the command's result. ``read`` returns the fields of the command that come from the form,
+    beside the reason; ``values`` are fields with fixed values. ``at_list``: lead back to the list instead, as does a
+    form whose field ``back`` is ``list``. ``removes``: the command deletes the object, so its page is gone.
     """
     (named,) = command.route.in_path
 
