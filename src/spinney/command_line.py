@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.cli.remote import RetryingClient as RetryingClient
     from spinney.client.calls import IDEMPOTENCY as IDEMPOTENCY
     from spinney.client.calls import Call as Call
     from spinney.client.calls import query_params as query_params
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
     from spinney.terminal.options.model_options import with_fields as with_fields
     from spinney.terminal.output import display as display
     from spinney.terminal.patience import PatientPerformer as PatientPerformer
+    from spinney.terminal.remote import RetryingClient as RetryingClient
 else:
     __all__, __getattr__, __dir__ = on_demand(
         __name__,
         {
-            "spinney.cli.remote": "RetryingClient",
             "spinney.client.calls": "Call IDEMPOTENCY query_params",
             "spinney.commands": "Performs",
             "spinney.features.files.job_files": "files_of",
@@ -53,5 +52,6 @@ else:
             "spinney.terminal.options.model_options": "with_fields",
             "spinney.terminal.output": "display",
             "spinney.terminal.patience": "PatientPerformer",
+            "spinney.terminal.remote": "RetryingClient",
         },
     )

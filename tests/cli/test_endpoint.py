@@ -148,7 +148,7 @@ def test_without_a_server_no_client_is_loaded(shell: Shell) -> None:
     # given
     code = (
         "import sys; from spinney.cli import main; main.run(['nodes']); "
-        "print({'httpx', 'spinney.client', 'spinney.cli.remote'} & set(sys.modules))"
+        "print({'httpx', 'spinney.client', 'spinney.terminal.remote'} & set(sys.modules))"
     )
 
     # when

@@ -4,7 +4,6 @@
 ``commands``   the tree of commands, loaded only as far as the line needs, and its help
 ``setup``      the commands ``init`` and ``node``
 ``serve``      the commands ``serve`` and ``up``
-``remote``     the client by which commands work through a server, and wait while it is away
 ``completer``  the words that a shell offers at the cursor
 ``shells``     the completion scripts, and how each shell asks
 

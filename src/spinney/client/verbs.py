@@ -4,7 +4,7 @@ Each is the request that it makes, and names its parameters as the API does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import orjson
 
@@ -19,12 +19,10 @@ from spinney.client.calls import (
     request,
     verb,
 )
+from spinney.commands.command import Returns
 from spinney.model.errors import UsageError
 from spinney.model.settings.inboxes import Upload
 from spinney.schemas import CreatedJob, Files, KeptOutput, Me, UploadedFile
-
-if TYPE_CHECKING:
-    from spinney.features.submission.commands import SubmitJob
 
 
 class Verbs:
@@ -32,9 +30,9 @@ class Verbs:
 
     @verb
     def submit_with_files(
-        self: None, job: "SubmitJob", files: Mapping[str, bytes | IO[bytes]]
+        self: None, job: Returns[CreatedJob], files: Mapping[str, bytes | IO[bytes]]
     ) -> Call[CreatedJob]:
-        """Submit a job with files, which are in its folder, under these paths, before it may start."""
+        """Submit a job (``SubmitJob``) with files, which are in its folder, under these paths, before it may start."""
         call = command_call(job)
         parts = [("file", (name, content, "application/octet-stream")) for name, content in files.items()]
         body = orjson.dumps(call.json)

@@ -2,6 +2,7 @@
 
 ``connection``     opens the store or the server that a command works on
 ``endpoint``       decides which of the two is meant, and where the token is
+``remote``         the client for the server, which waits while it is away
 ``patience``       waits for a store that stops answering for a while
 ``options``        arguments and options that commands share
 ``commands``       commands made from command classes: all but how their answers look

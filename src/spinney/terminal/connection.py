@@ -27,11 +27,11 @@ from spinney.model.values.times import now_us as now_us
 from spinney.terminal import endpoint
 
 if TYPE_CHECKING:
-    from spinney.cli.remote import RetryingClient
     from spinney.commands import Performs, Returns
     from spinney.commands.control import Control
     from spinney.service.service import Service
     from spinney.store.parts import Store
+    from spinney.terminal.remote import RetryingClient
 
 T = TypeVar("T")
 ServiceT = TypeVar("ServiceT", bound="Service")
@@ -148,7 +148,7 @@ def open_client(
     if by is not None:
         raise UsageError("--by does not work with a server, which knows the user by the token; leave it out")
     try:
-        from spinney.cli import remote
+        from spinney.terminal import remote
     except ImportError as error:  # pragma: no cover - the tests have them
         raise UsageError(
             f"a client needs more packages ({error}); install them: pip install spinney[client]"

@@ -1,6 +1,6 @@
 """Waits for a store that stops answering for a while, for commands that look at it again and again.
 
-A client of a server does so by itself (``cli.remote``); here are the same rules for the store itself.
+A client of a server does so by itself (``remote``); here are the same rules for the store itself.
 """
 
 import time

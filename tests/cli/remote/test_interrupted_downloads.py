@@ -8,14 +8,14 @@ import pytest
 
 from http_listener import Listening
 from server.conftest import SETTINGS, World, unserved
-from spinney.cli import remote
-from spinney.cli.remote import RetryingClient
 from spinney.client.errors import IncompleteResponse, ServerUnavailable
 from spinney.features.files import content
 from spinney.features.files.job_folder import elsewhere
 from spinney.model.errors import StoreUnavailable
 from spinney.model.homes import Home
 from spinney.store.parts import Store
+from spinney.terminal import remote
+from spinney.terminal.remote import RetryingClient
 
 SIZE = 3 * 2**20
 BAD = 2**20
