@@ -9,10 +9,9 @@ from explanations import explained
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
 from spinney.model.operators.bulk_orders import Order, Verb
-from spinney.model.operators.locks import CapacityInfo
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
-from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
+from spinney.model.settings.capacities import AMOUNT_MAX, CapacityInfo, LockCapacity
 from spinney.model.states import State
 from spinney.store.parts import Store
 

@@ -8,7 +8,7 @@ import pytest
 
 from servers import postgres_schema
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.tables.database import Database
 
 from .monitor import Monitor

@@ -15,8 +15,8 @@ import pytest
 from lxml import etree
 
 from spinney.apps.monitor import catalogue, upkeep
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import entities, services
-from spinney.apps.monitor.inventory.database import database
 from spinney.errors import UsageError
 from spinney.testing import StageHarness
 

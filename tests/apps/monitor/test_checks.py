@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from long_tests import LONG
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import results
-from spinney.apps.monitor.inventory.database import database
 
 from .monitor import Monitor, service
 

@@ -11,8 +11,8 @@ from reports.mail_server import Behaviour, mail_server
 from server.conftest import world_at
 from spinney.apps.monitor import upkeep
 from spinney.apps.monitor.application import outbox
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import entities, results
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result
 from spinney.apps.monitor.languages import Language, language, languages
 from spinney.jobs import Outcome

@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.line_protocol.commands import COMMANDS, CommandContext
 from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.line_protocol.server import LineServer

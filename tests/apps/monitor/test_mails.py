@@ -11,8 +11,8 @@ import pytest
 
 from server.conftest import World, world_at
 from spinney.apps.monitor import app, upkeep
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import entities, results
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result
 from spinney.testing import StageHarness
 

@@ -15,6 +15,7 @@ stages are the tasks: files in a folder, run in the order of their names.
 ``tasks``          the folder of tasks, and how a task is run
 ``checks``         checks that come with Spinney
 ``inventory``      services and results, in tables of the application's own
+``database``       the open database of this process, whose tables ``inventory`` has
 ``catalogue``      services harvested from a catalogue (CSW)
 ``requests``       what people ask for beside reading: start and stop checks
 ``settings``       ``monitor.toml``

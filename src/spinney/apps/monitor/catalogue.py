@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.checks.capabilities import text_of
 from spinney.apps.monitor.checks.fetch import Unreachable, fetch, refuse_compressed
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import imports
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.tasks.modules import Context
 from spinney.errors import UsageError

@@ -25,8 +25,8 @@ from pathlib import Path
 from spinney import Backoff, Fail, Finish, Job, NotApplicable, Warn
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import HOST_LOCK, checks, tables_awaited
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import results, services
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Result, Service, Status
 from spinney.apps.monitor.inventory.results import ResultWriter
 from spinney.apps.monitor.settings import TIMEOUT_MAX_S, Settings

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinney.apps.monitor import inventory
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
 from spinney.errors import DuplicateKey, Refused, StoreUnavailable, UsageError
 from spinney.jobs import LEASED, OPEN, Filter, Job, Options

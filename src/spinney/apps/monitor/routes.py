@@ -12,7 +12,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from spinney.apps.monitor import inventory, requests, settings
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.requests import read_unlimited
 from spinney.apps.monitor.tasks import task_list

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spinney import Job
 from spinney.apps.monitor import inventory, settings
 from spinney.apps.monitor.application import CHECKS, checks, sequences, tables_awaited
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.tasks import task_list
 

@@ -14,8 +14,8 @@ from typing import Any
 from spinney import Defer, Job
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import UPKEEP, app, outbox, tables_awaited
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import entities, results, services
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
 from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.settings import Mail

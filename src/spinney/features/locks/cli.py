@@ -15,8 +15,8 @@ from spinney.commands import Performs, each
 from spinney.commands.job_queries import ShowJob
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.model.errors import UsageError
-from spinney.model.operators.locks import CapacityInfo, LockInfo
-from spinney.model.settings.capacities import AMOUNT_MAX, Capacities
+from spinney.model.operators.locks import LockInfo
+from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityInfo
 from spinney.model.values import names
 from spinney.terminal import completion
 from spinney.terminal.commands import Shown, steps

@@ -14,8 +14,8 @@ from spinney.commands import Command
 from spinney.commands.fields import PAGE, PRINTABLE, JobNumber, Limit, Reason, RequiredReason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, Refused
-from spinney.model.operators.locks import CapacityInfo, LockInfo
-from spinney.model.settings.capacities import AMOUNT_MAX
+from spinney.model.operators.locks import LockInfo
+from spinney.model.settings.capacities import AMOUNT_MAX, CapacityInfo
 from spinney.model.values.lists import All, Page
 from spinney.service.queries import Queries
 from spinney.service.service import ASK, Service, limits

@@ -22,8 +22,8 @@ from spinney.features.locks.commands import (
 )
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
-from spinney.model.operators.locks import CapacityInfo, LockInfo
-from spinney.model.settings.capacities import AMOUNT_MAX
+from spinney.model.operators.locks import LockInfo
+from spinney.model.settings.capacities import AMOUNT_MAX, CapacityInfo
 from spinney.model.values.texts import counted
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
 from spinney.web.pages.page_responses import with_query

@@ -12,8 +12,9 @@ from itertools import takewhile
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter
-from spinney.model.operators.locks import CapacityInfo, LockInfo
+from spinney.model.operators.locks import LockInfo
 from spinney.model.rights.actor import Actor
+from spinney.model.settings.capacities import CapacityInfo
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean, first_of
 from spinney.store.sql.audit import note

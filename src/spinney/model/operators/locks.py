@@ -1,4 +1,4 @@
-"""Locks and capacities, with who holds them and who waits.
+"""Locks, with who holds them and who waits.
 
 A lock exists as long as a job has it or waits for it; its capacity is a setting that may exist without any
 job (``spinney.model.settings.capacities``)."""
@@ -27,18 +27,3 @@ class LockInfo:
     """The amount that all owners have together."""
     capacity: int = 1
     """The capacity in force for stages that name none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityInfo:
-    """The capacity of a lock, or of each lock of a family."""
-
-    name: str
-    """The name of the lock, or the prefix of a family followed by ``*``."""
-    capacity: int
-    """The capacity in force: an operator's, else the declared one."""
-    declared: int | None
-    """The capacity that an application declares; None: none does."""
-    by: str | None
-    """The operator who set it; None: it is the declared one."""
-    at_us: int | None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.operators.locks import CapacityInfo
 from spinney.model.values import names
 
 AMOUNT_MAX = 2**63 - 1
@@ -61,6 +60,21 @@ def require_amount(amount: object) -> int:
             f"the amount of a lock must be a whole number from 0 to {AMOUNT_MAX}, not {amount!r:.80}"
         )
     return amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityInfo:
+    """The capacity of a lock, or of each lock of a family."""
+
+    name: str
+    """The name of the lock, or the prefix of a family followed by ``*``."""
+    capacity: int
+    """The capacity in force: an operator's, else the declared one."""
+    declared: int | None
+    """The capacity that an application declares; None: none does."""
+    by: str | None
+    """The operator who set it; None: it is the declared one."""
+    at_us: int | None
 
 
 @dataclass(frozen=True, slots=True)

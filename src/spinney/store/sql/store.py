@@ -141,7 +141,9 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobQueries, Parts):
 
     def script(self, roles: Sequence[str] = ()) -> str:
         """Return what ``create`` and ``grant`` would do now, as SQL; nothing is done. Raises UsageError."""
-        return self.database.script(roles)
+        from spinney.store.sql.migrations.init_script import script  # with Alembic, which is slow to import
+
+        return self.database.script(roles, script)
 
     def close(self) -> None:
         self.database.close()

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.line_protocol.commands import CommandContext
 from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.apps.monitor.settings import Settings

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from spinney.apps.monitor import settings
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import TABLES, imports
-from spinney.apps.monitor.inventory.database import database
 from spinney.command_line import Exit, StoreOption, open_control, use_store
 
 # The checks that come with Spinney, in the order in which ``init`` numbers their tasks: the cheapest first, because an

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from spinney.apps.monitor import requests, settings
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory import entities as entity_table
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory import services as service_table
-from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.tasks import task_list
 from spinney.command_line import JsonOption, StoreOption, display, open_control, use_store
 from spinney.errors import UsageError

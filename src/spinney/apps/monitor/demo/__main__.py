@@ -17,9 +17,9 @@ from spinney.apps.demo_tools import (
     wait_for,
 )
 from spinney.apps.monitor import settings
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.demo import map_server
 from spinney.apps.monitor.inventory import results
-from spinney.apps.monitor.inventory.database import database
 
 OUT = Path("demo-monitor-out").absolute()
 _LOG = OUT / "node.log"

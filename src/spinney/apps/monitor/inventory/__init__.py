@@ -8,7 +8,6 @@ recorded as passed. Upkeep thins old results. Nothing else writes.
 its task; a stage that runs again after a crash writes the same row again, so no result is stored twice.
 
 ``schema``    the tables
-``database``  the open database of this process
 ``model``     the classes that the rest of the application reads
 ``entities``  owners of services, and what they were told
 ``services``  services: by number, by owner, by words

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.apps.monitor import inventory, requests, settings
-from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.requests import read_unlimited, require_unlimited

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import orjson
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+ScriptRenderer: TypeAlias = "Callable[[str, SchemaState | None, bool, Sequence[str]], str]"
+"""``migrations.init_script.script``, which stands above this package."""
 
 MOVES = (
     "select name, value from counters where name = 'registry' "
@@ -294,8 +296,8 @@ class Database(ABC):
             f"{self.name} is one file and has no roles; every user who may read and write the file can work with it"
         )
 
-    def script(self, roles: Sequence[str]) -> str:
-        """See ``SqlStore.script``."""
+    def script(self, roles: Sequence[str], render: ScriptRenderer) -> str:
+        """Return what ``render`` makes of the state of this database; see ``SqlStore.script``."""
         raise UsageError(f"{self.name} is one file, which 'spinney init' makes itself; leave out --sql")
 
     @abstractmethod

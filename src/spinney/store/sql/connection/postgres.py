@@ -24,7 +24,14 @@ import psycopg
 from spinney.model.errors import StoreUnusable
 from spinney.model.fleet import POLL_S
 from spinney.store.sql.connection import grants, online_ddl, vacuum_schedule
-from spinney.store.sql.connection.database import MOVES, Database, RowChange, Tx, closed_on_error
+from spinney.store.sql.connection.database import (
+    MOVES,
+    Database,
+    RowChange,
+    ScriptRenderer,
+    Tx,
+    closed_on_error,
+)
 from spinney.store.sql.connection.notifications import PostgresListener, channel
 from spinney.store.sql.connection.postgres_connection import Connection, Connector
 from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, translated
@@ -214,17 +221,14 @@ class PostgresDatabase(Database):
             statements = grants.grants(self.schema, roles, connection.info.server_version)
             connection.execute("; ".join(["begin", *statements, "commit"]))
 
-    def script(self, roles: Sequence[str]) -> str:
-        # Alembic is slow to import and rarely needed.
-        from spinney.store.sql.migrations.init_script import script
-
+    def script(self, roles: Sequence[str], render: ScriptRenderer) -> str:
         with self._connector.connected() as connection:
             schema_state = self._connector.schema_state(connection)
             namespace = connection.execute("select to_regnamespace(%s)", (f'"{self.schema}"',)).fetchone()
             schema_exists = namespace != (None,)
             grants.require_roles(connection, roles)
             statements = grants.grants(self.schema, roles, connection.info.server_version)
-        return script(self.schema, schema_state, schema_is_there=schema_exists, grants=statements)
+        return render(self.schema, schema_state, schema_exists, statements)
 
     @property
     def _one_at_a_time(self) -> str:

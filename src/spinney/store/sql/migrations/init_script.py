@@ -20,7 +20,7 @@ _TURN = "insert into counters (name, value) values ('turn', 0) on conflict do no
 
 
 def script(
-    schema: str, schema_state: SchemaState | None, *, schema_is_there: bool, grants: Sequence[str]
+    schema: str, schema_state: SchemaState | None, schema_is_there: bool, grants: Sequence[str]
 ) -> str:
     """Return the script, which ends with a line feed. ``schema_state``: that of the existing store; None: there is
     none. ``schema_is_there``: whether the schema exists; else the script creates it. ``grants``: statements that are

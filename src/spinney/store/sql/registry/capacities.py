@@ -6,8 +6,7 @@ them."""
 from collections.abc import Iterable, Sequence
 
 from spinney.model.errors import Refused
-from spinney.model.operators.locks import CapacityInfo
-from spinney.model.settings.capacities import Capacities, LockCapacity, require_capacity
+from spinney.model.settings.capacities import Capacities, CapacityInfo, LockCapacity, require_capacity
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, upsert
