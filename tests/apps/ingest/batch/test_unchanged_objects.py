@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest.batches import unchanged_objects
+from spinney.apps.ingest.deposits import unchanged_objects
 
 READ = """
 import os, sys
 from pathlib import Path
-from spinney.apps.ingest.batches import unchanged_objects
+from spinney.apps.ingest.deposits import unchanged_objects
 if os.geteuid() == 0:
     os.setuid(65534)
 try:

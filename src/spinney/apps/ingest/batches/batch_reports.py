@@ -8,10 +8,11 @@ from typing import Any
 
 from spinney.apps.ingest import report
 from spinney.apps.ingest.application import passed
-from spinney.apps.ingest.batches import held_batches, outgoing_mails, unchanged_objects
+from spinney.apps.ingest.batches import held_batches, outgoing_mails
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits import unchanged_objects
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.inventory import Recorded
 from spinney.apps.ingest.manifests import About

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest.batches import unchanged_objects
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits import unchanged_objects
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.inventory import Recorded, open_inventory
 from spinney.apps.ingest.objects import recorded_files

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney import Job
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.batches import unchanged_objects
+from spinney.apps.ingest.deposits import unchanged_objects
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock

@@ -7,6 +7,7 @@ which runs it with the name and the rights of the caller. Both show the same ans
 ``service``       what every verb runs on: a person's control of the engine, the settings, the folders
 ``lookup``        batches, objects and profiles by the names that people use
 ``batches``       verbs that show batches, objects and reports
+``elements``      the data of an object's job that staff see
 ``archive``       verbs for stored objects: find, check, fetch
 ``requeues``      the verb that requeues objects
 ``holds``         verbs that hold and release

@@ -17,7 +17,6 @@ from spinney.apps.ingest.application import passed
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.batches.batch_reports import BatchReports, report_folder, reported_key
 from spinney.apps.ingest.config import profiles
-from spinney.apps.ingest.deposits.elements import elements, mode
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import READING, BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
@@ -33,6 +32,7 @@ from spinney.apps.ingest.verbs.base import (
     Verb,
     stage_names,
 )
+from spinney.apps.ingest.verbs.elements import elements, mode
 from spinney.apps.ingest.verbs.lookup import Batch, find_batch, find_object
 from spinney.apps.ingest.verbs.service import OBJECT, Service
 from spinney.command_line import completion, display
@@ -143,7 +143,7 @@ class Object(Verb, long=True):
     object: ObjectName
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Return the elements of the object (``deposits.elements``)."""
+        """Return the elements of the object (``elements``)."""
         return {"object": _elements(service, find_object(service, self.object))}
 
 
@@ -237,7 +237,7 @@ def _object(job: Job) -> dict[str, Any]:
 
 
 def _elements(service: Service, job: Job) -> Any:
-    """Return all data of an object that staff see (``deposits.elements``)."""
+    """Return all data of an object that staff see (``elements``)."""
     return elements(service.store, service.settings, service.folders, job)
 
 
