@@ -46,6 +46,7 @@ def _new_folder() -> str:
                 shutil.rmtree(other, ignore_errors=True)
                 os.close(unused)
         folder = tempfile.mkdtemp(prefix=_PREFIX, dir=MEMORY)
+        os.chmod(folder, 0o711)  # noqa: PTH101 - for tests that read a folder below it as another user
         _locked(Path(folder), fcntl.LOCK_EX)  # until this process ends
     finally:
         os.close(turn)
