@@ -18,7 +18,7 @@ from node_fixtures import Cluster, Node, cluster, lines
 from long_tests import LONG, long_alone
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
-from spinney.node.lifecycle.instance import INSTANCE_VARIABLE
+from spinney.node.instance import INSTANCE_VARIABLE
 from waiting import until
 
 __all__ = ["cluster"]

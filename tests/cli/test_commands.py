@@ -14,7 +14,7 @@ from own_commands import own_commands
 from spinney.cli.commands import program
 from spinney.cli.main import run
 from spinney.terminal.command_index import COMMAND_MODULES, SUMMARIES
-from spinney.terminal.options.help_texts import tidy_help
+from spinney.terminal.help_texts import tidy_help
 
 MODULES = {f"spinney.{module}" for module in COMMAND_MODULES.values()}
 

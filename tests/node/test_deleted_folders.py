@@ -15,7 +15,7 @@ from spinney.folders import folders
 from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.context import NodeContext
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.node.services import maintenance
 from spinney.node.services.folders.deleted_folders import DeletedFolders
 from spinney.node.services.maintenance import Maintenance

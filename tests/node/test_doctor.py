@@ -16,7 +16,7 @@ from spinney.model.errors import Refused
 from spinney.model.rights.actor import Actor
 from spinney.model.states import State
 from spinney.node.lifecycle import dead_nodes
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.store.sql import open_store
 from waiting import until
 

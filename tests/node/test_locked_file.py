@@ -18,8 +18,9 @@ from spinney.host.boot import boot_id
 from spinney.model.errors import StoreLocked, StoreReplaced
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node.lifecycle import instance
-from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
+from spinney.node import instance
+from spinney.node.lifecycle.recovery import take_back
+from spinney.node.local_host import LocalHost, instance_of
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
 from spinney.store.sql.store import LOST_BEATS

@@ -20,9 +20,9 @@ from servers import postgres_schema
 from spinney.host.boot import boot_id
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node.lifecycle import instance as instances
-from spinney.node.lifecycle.instance import Instance
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node import instance as instances
+from spinney.node.instance import Instance
+from spinney.node.local_host import LocalHost
 from spinney.store.sql import open_store
 from waiting import until
 

@@ -14,7 +14,7 @@ from spinney.model.jobs import Filter, Submission
 from spinney.model.rights.actor import Actor
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.context import NodeContext
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.node.services.retention import Pruner, _stays
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus

@@ -23,10 +23,11 @@ from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node.lifecycle import instance as instances
-from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
-from spinney.node.lifecycle.recovery import LocalHost, instance_of, read_pages
+from spinney.node import instance as instances
+from spinney.node.instance import INSTANCE_VARIABLE, Instance
+from spinney.node.lifecycle.recovery import read_pages
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
+from spinney.node.local_host import LocalHost, instance_of
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
 from waiting import until

@@ -11,7 +11,7 @@ from spinney.features.stats.history_sql import MINUTE_S
 from spinney.model.jobs import Submission
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.context import NodeContext
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus

@@ -7,7 +7,7 @@ import pytest
 
 from spinney.features.files.output_stream import LOOK_S
 from spinney.model.errors import Forbidden, StoreUnavailable
-from spinney.web.long_requests.principal_refresh import PrincipalRefresh
+from spinney.web.principal_refresh import PrincipalRefresh
 from spinney.web.problems import Unidentified
 from spinney.web.request_context import REFRESH_S
 from spinney.web.timed_cache import KEPT_S

@@ -115,7 +115,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(membership, "boot_ns", boot)
         put(sys.modules["spinney.node.lifecycle.heartbeat"], "boot_ns", boot)
         put(sys.modules["spinney.node.lifecycle.heartbeat"], "_measure_load", lambda: None)
-        instance = sys.modules["spinney.node.lifecycle.instance"]
+        instance = sys.modules["spinney.node.instance"]
         put(sys.modules["spinney.host.boot"], "boot_id", lambda: PROCESS.get().machine.host.name)
         # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
         put(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import NodeRefused, StoreUnusable
-from spinney.node.lifecycle import instance as instances
+from spinney.node import instance as instances
+from spinney.node.instance import Instance
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.lifecycle.guard import _LOOK_S as GUARD_LOOK_S
-from spinney.node.lifecycle.instance import Instance
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
 from spinney.node.workers.shared_page import SharedPage

@@ -23,7 +23,7 @@ from in_memory import in_memory
 from spinney.folders.folders import write_token
 from spinney.model.errors import CommitUncertain, StoreUnavailable
 from spinney.model.states import SETTLED
-from spinney.node.lifecycle.instance import Instance
+from spinney.node.instance import Instance
 
 from . import clockwork, strands
 from .application import Application

@@ -17,8 +17,8 @@ from spinney.cli import shells
 from spinney.model.errors import UsageError
 from spinney.terminal import applications, endpoint
 from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS, SUMMARIES
+from spinney.terminal.help_texts import tidy_help
 from spinney.terminal.options.arguments import VersionOption, option
-from spinney.terminal.options.help_texts import tidy_help
 from spinney.terminal.output.display import safe
 
 

@@ -12,6 +12,8 @@ recovers, and never runs user code either. User code runs in workers, which belo
 ``services``         the loops in the background: operators' orders, holds, inboxes, housekeeping, wake-ups
 ``workers``          the supervisor's side of worker processes, and what both sides share
 ``worker``           the code inside a worker process
+``instance``         one start of a node on a host, and how to tell that it is gone
+``local_host``       this host, for which that can be told for certain
 ``store_thread``     a thread that owns a store's connection
 ``context``          what all parts of a node get at their creation
 ``signals``          what parts of a node tell each other, without knowing each other

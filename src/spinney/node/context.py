@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinney.node.attempt_spans import AttemptSpans
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeSignals, NodeStatus

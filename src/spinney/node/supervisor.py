@@ -31,18 +31,18 @@ from spinney.model.values import times
 from spinney.model.values.hints import first_of
 from spinney.model.values.paths import socket_name
 from spinney.model.values.store_urls import is_postgres, store_location, without_password
+from spinney.node import instance
 from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.assembly import DispatchAssembly
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.health import NodeHealth
-from spinney.node.lifecycle import instance
+from spinney.node.instance import Instance
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.lifecycle.guard import AT_ONCE
-from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.membership import Member, membership
-from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.local_host import LocalHost
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.services.folders.file_server import FileServer
 from spinney.node.services.folders.folder_views import FolderViews

@@ -15,8 +15,8 @@ import threading
 from functools import partial
 
 from spinney.model.errors import SpinneyError, UsageError
+from spinney.node.instance import Instance
 from spinney.node.lifecycle.deadline import Deadline
-from spinney.node.lifecycle.instance import Instance
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.run import set_up_log, take_note
 from spinney.node.settings import NodeSettings

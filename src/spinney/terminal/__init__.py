@@ -8,6 +8,7 @@
 ``commands``       commands made from command classes: all but how their answers look
 ``command_index``  which commands there are, and which module has each
 ``applications``   commands that installed packages bring
+``help_texts``     how help names values and summarises commands
 ``completion``     the names that a shell offers for an argument
 ``output``         tables, JSON and lines on stdout, progress, and the whole terminal
 ``confirmation``   the question before what cannot be undone

@@ -24,7 +24,7 @@ from typing import Any
 
 from spinney.model.errors import UsageError
 from spinney.terminal.command_index import COMMAND_MODULES
-from spinney.terminal.options.help_texts import tidy_help
+from spinney.terminal.help_texts import tidy_help
 
 GROUP = "spinney.commands"
 ROUTES = "spinney.routes"

@@ -1,21 +1,22 @@
 """What every route and page needs, whichever feature it belongs to.
 
-``request_context``  the caller of a request, and calls of ``control`` in the name of the caller
-``store_pool``       threads that each have a store of their own
-``problems``         refusals as ``application/problem+json``
-``settings``         the table ``[server]`` of ``spinney.toml``
-``media_types``      which form of an answer a client prefers
-``refusal_log``      refusals in the audit log, counted when there are many
-``stats_cache``      statistics that take long, shared by callers who may see the same
-``timed_cache``      results that may be some seconds old
-``background``       tasks that live as long as the server
-``long_requests``    bodies that come slowly and answers that last: limits, and rights checked again
-``telemetry``        a log line, metrics and a span for each request
-``identity``         who sends a request: token, session, peer or proxy
-``api``              what routes of the REST API share
-``pages``            what pages share: frame, forms, filters, charts
-``files``            files as responses, and uploads
-``events``           event streams of what has changed
+``request_context``    the caller of a request, and calls of ``control`` in the name of the caller
+``principal_refresh``  the caller of a long request, authenticated again while it lasts
+``store_pool``         threads that each have a store of their own
+``problems``           refusals as ``application/problem+json``
+``settings``           the table ``[server]`` of ``spinney.toml``
+``media_types``        which form of an answer a client prefers
+``refusal_log``        refusals in the audit log, counted when there are many
+``stats_cache``        statistics that take long, shared by callers who may see the same
+``timed_cache``        results that may be some seconds old
+``background``         tasks that live as long as the server
+``long_requests``      bodies that come slowly and answers that last: limits, and rights checked again
+``telemetry``          a log line, metrics and a span for each request
+``identity``           who sends a request: token, session, peer or proxy
+``api``                what routes of the REST API share
+``pages``              what pages share: frame, forms, filters, charts
+``files``              files as responses, and uploads
+``events``             event streams of what has changed
 
 The routes and pages themselves are in the features, which import this package and not the other way round;
 ``spinney.server`` puts them together.

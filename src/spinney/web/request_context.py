@@ -24,7 +24,7 @@ from spinney.model.values.times import now_us as now_us
 from spinney.service.refusal_log import RefusalLog
 from spinney.store.parts import Store
 from spinney.wakeup import wake_all
-from spinney.web.long_requests.principal_refresh import PrincipalRefresh
+from spinney.web.principal_refresh import PrincipalRefresh
 from spinney.web.problems import Unidentified
 from spinney.web.store_pool import StorePool
 

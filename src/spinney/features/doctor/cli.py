@@ -213,7 +213,7 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     """
     from spinney.features.doctor.service import Doctor
     from spinney.node.lifecycle import dead_nodes
-    from spinney.node.lifecycle.recovery import LocalHost
+    from spinney.node.local_host import LocalHost
     from spinney.store.sql import open_store
 
     settings = resolve_settings(store)

@@ -1,6 +1,5 @@
 """A node's life is kept here: how it begins, proves that it is alive, takes over from a dead one, and ends.
 
-``instance``        one start of a node on a host, and how to tell that it is gone
 ``guard``           the parent process, which leaves nothing of a node behind
 ``deadline``        until when the supervisor may continue, in memory that its guard watches
 ``takeover``        a start under a name that another node has or had

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, instance_of, take_back
+from spinney.node.lifecycle.recovery import LivenessWatch, take_back
+from spinney.node.local_host import LocalHost, instance_of
 from spinney.node.store_thread import StoreThread
 from spinney.store.parts import Store
 

@@ -24,9 +24,9 @@ import sys
 
 from spinney.model.values.store_urls import without_password
 from spinney.model.values.times import now_us
-from spinney.node.lifecycle import instance as instances
+from spinney.node import instance as instances
+from spinney.node.instance import INSTANCE_VARIABLE, Instance
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
-from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
 from spinney.node.settings import NodeSettings
 from spinney.node.workers import proctree
 from spinney.node.workers.termination import signal_name

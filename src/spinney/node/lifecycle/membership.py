@@ -14,11 +14,11 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.paths import socket_name
 from spinney.node.context import NodeContext
+from spinney.node.instance import Instance
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
-from spinney.node.lifecycle.instance import Instance
-from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
+from spinney.node.local_host import LocalHost
 from spinney.node.settings import NodeSettings
 from spinney.node.workers.worker_reports import Hello
 from spinney.store.parts import Store

@@ -34,7 +34,8 @@ from spinney.model.errors import NodeRefused
 from spinney.model.fleet import SILENT_US
 from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
-from spinney.node.lifecycle.recovery import LivenessWatch, instance_of, take_back
+from spinney.node.lifecycle.recovery import LivenessWatch, take_back
+from spinney.node.local_host import instance_of
 from spinney.store.parts import Store
 
 log = logging.getLogger(__name__)

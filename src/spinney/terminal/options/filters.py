@@ -13,9 +13,8 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
 from spinney.model.values.hints import did_you_mean
-from spinney.model.values.times import parse_time
+from spinney.model.values.times import now_us, parse_time
 from spinney.terminal import completion
-from spinney.terminal.connection import now_us
 from spinney.terminal.options.arguments import option
 from spinney.terminal.options.option_groups import given_options
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from spinney.model.errors import StoreUnavailable
 from spinney.web.events.feed import Event, Feed, Watcher
 from spinney.web.events.topics import Topic
-from spinney.web.long_requests.principal_refresh import LOST
+from spinney.web.principal_refresh import LOST
 from spinney.web.problems import of_error
 from spinney.web.request_context import RequestContext
 

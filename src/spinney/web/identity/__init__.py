@@ -19,7 +19,7 @@
 
 What a browser sends by itself (3 and 4) changes nothing unless the request proves that a page of this server made it
 (``forms``). What was found is kept for a second (``spinney.web.timed_cache``), so that not every request asks the
-store, and a request that lasts looks anew (``spinney.web.long_requests.principal_refresh``); so a token that is
+store, and a request that lasts looks anew (``spinney.web.principal_refresh``); so a token that is
 revoked, a session that is ended and rights that are changed elsewhere are obeyed within two seconds.
 
 Whoever is not let in is in the audit: a wrong token or password, a forged form, an unknown peer or user. What the store

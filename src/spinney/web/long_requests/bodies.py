@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from spinney.model.errors import StoreUnavailable
-from spinney.web.long_requests.principal_refresh import LOST
+from spinney.web.principal_refresh import LOST
 from spinney.web.problems import of_error, of_status
 
 KEY = "spinney.body"

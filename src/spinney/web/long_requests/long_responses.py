@@ -7,7 +7,7 @@ allowed is aborted: the connection is closed without the end, and no client take
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from spinney.commands.control import Control
-from spinney.web.long_requests.principal_refresh import LOST
+from spinney.web.principal_refresh import LOST
 from spinney.web.request_context import RequestContext
 
 
