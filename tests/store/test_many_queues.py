@@ -8,7 +8,8 @@ import pytest
 
 from contract.words import USUAL, Clock, Site, submission
 from new_store import new_store
-from spinney.model.jobs import FlushResult
+from spinney.model.jobs import FlushResult, Outcome
+from spinney.model.settings.queues import QueueSpec
 from spinney.store.sql import open_store
 from spinney.store.sql.claim import claims
 
@@ -49,6 +50,35 @@ def test_a_claim_sends_as_many_statements_beside_many_queues_as_beside_few(site:
     assert len(result.leases) == 4
     assert result.starved
     assert beside_many <= beside_few
+
+
+def test_the_limits_of_many_queues_are_read_together(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name=f"q{n:03d}", limit=3) for n in range(200)])
+    fill(site, 0, 20)
+    claim(site, jobs=3, run_us=1.0)
+    _, beside_few = claim(site, jobs=3, run_us=1.0)
+
+    fill(site, 20, 200)
+    claim(site, jobs=3, run_us=1.0)
+    result, beside_many = claim(site, jobs=3, run_us=1.0)
+
+    assert len(result.leases) == 12
+    assert beside_many <= beside_few
+
+
+def test_the_probe_of_a_stage_is_looked_up_once_for_all_its_queues(site: Site) -> None:
+    fill(site, 0, 8)
+    lease = site.claim_one()
+    site.record(lease, Outcome.DEFER, lane=True, delay_s=10.0)
+    site.clock.forward(11)
+    assert len(claim(site)[0].leases) == 1
+    _, beside_few = claim(site)
+
+    fill(site, 8, 200)
+    claim(site)
+    result, beside_many = claim(site)
+
+    assert (result.leases, beside_many) == ([], beside_few)
 
 
 def test_each_of_many_queues_has_its_turn_before_one_has_a_second(site: Site) -> None:

@@ -11,15 +11,25 @@ def lanes(tx: Tx, registry: Registry, claim_request: ClaimRequest, now_us: int) 
     that it may serve, that no hold stops and that are not asleep. When a stage was put to sleep, one of its jobs probes
     at a time."""
     closed = registry.closed_to(tx, claim_request.node_id)
+    # Looked up once for each stage: it may have thousands of lanes.
+    waiting = {
+        stage
+        for stage, lane in registry.probing.items()
+        if stage in claim_request.lanes and _awake(lane, now_us) and _probe_is_out(tx, registry, lane)
+    }
     return [
         lane
         for lane in registry.lanes.values()
         if (lane.type, lane.stage) in claim_request.lanes
         and lane.id not in closed
         and lane.id not in registry.stopped_lanes
-        and (lane.asleep_until_us is None or lane.asleep_until_us <= now_us)
-        and not (lane.probing and _probe_is_out(tx, registry, lane))
+        and _awake(lane, now_us)
+        and (lane.type, lane.stage) not in waiting
     ]
+
+
+def _awake(lane: Lane, now_us: int) -> bool:
+    return lane.asleep_until_us is None or lane.asleep_until_us <= now_us
 
 
 def _probe_is_out(tx: Tx, registry: Registry, lane: Lane) -> bool:

@@ -8,13 +8,13 @@ from spinney.store.sql.registry.registry import Registry
 
 
 class Limits:
-    """The limits as one claim sees them. Occupied slots are read from ``leases`` when a limited queue is
-    first looked at, and those that the claim gives out are added. What counts is slots, not leases: jobs that
-    wait behind another one of the same queue in a slot occupy no second one."""
+    """The limits as one claim sees them. The occupied slots of all limited queues are read from ``leases`` together,
+    when one of these queues is first looked at, and those that the claim gives out are added. What counts is slots, not
+    leases: jobs that wait behind another one of the same queue in a slot occupy no second one."""
 
     def __init__(self, tx: Tx, registry: Registry, node_id: int) -> None:
         self._tx, self._registry, self._node_id = tx, registry, node_id
-        self._occupying: dict[str, set[tuple[int, int]]] = {}
+        self._occupying: dict[str, set[tuple[int, int]]] | None = None
         self._parts: dict[str, int | None] = {}
 
     def limit(self, queue: str) -> int | None:
@@ -27,9 +27,9 @@ class Limits:
         return self._parts[queue]
 
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
-        if queue not in self._occupying:
-            self._occupying[queue] = self._registry.occupied(self._tx, queue)
-        return self._occupying[queue]
+        if self._occupying is None:
+            self._occupying = self._registry.occupied_by_limited(self._tx)
+        return self._occupying.setdefault(queue, set())
 
     def occupy(self, queue: str, slots: list[int]) -> None:
         """Note that jobs of the queue were assigned to these slots of the node. A queue without a limit is

@@ -64,6 +64,8 @@ class Registry:
         """Lanes that a hold stops."""
         self.streaks: frozenset[tuple[str, str]] = frozenset()
         """(type, stage) pairs with a circuit breaker that have failed recently; see ``circuit_breaker``."""
+        self.probing: dict[tuple[str, str], Lane] = {}
+        """One lane of each (type, stage) that was put to sleep; all of them sleep until the same time."""
         self.filled: set[int] = set()
         """Lanes to which this store object has added jobs since its last exchange."""
         self.capacities = NONE
@@ -74,8 +76,6 @@ class Registry:
         """The subscriptions of webhooks, including paused ones, which get their events later."""
         self.watermarks = Watermarks()
         self._lane_ids: dict[tuple[str, str, str, int], int] = {}
-        self._probing: dict[tuple[str, str], Lane] = {}
-        """One lane of each (type, stage) that was put to sleep; all of them sleep until the same time."""
         self._shares: dict[str, int] = {}
         self._undeclared: dict[str, QueueSpec] = {}
         self._closed: dict[int, frozenset[int]] = {}
@@ -106,7 +106,7 @@ class Registry:
         self._lane_ids = {
             (lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()
         }
-        self._probing = {(lane.type, lane.stage): lane for lane in self.lanes.values() if lane.probing}
+        self.probing = {(lane.type, lane.stage): lane for lane in self.lanes.values() if lane.probing}
         self.capacities = capacities.read(tx)
         self.homes = homes.read(tx)
         self.holds = hold_coverage.read(tx)
@@ -188,7 +188,7 @@ class Registry:
         if lane_id is not None:
             return lane_id
         # A stage that was put to sleep also sleeps in new lanes, the first of their queue or home.
-        asleep = self._probing.get((type_, stage))
+        asleep = self.probing.get((type_, stage))
         lane = Lane(
             id=tx.take("lane"),
             queue=queue,
@@ -238,6 +238,18 @@ class Registry:
             (self.watermarks.fence, self.lanes_of(queue)),
         )
         return set(pairs)
+
+    def occupied_by_limited(self, tx: Tx) -> dict[str, set[tuple[int, int]]]:
+        """Return what ``occupied`` returns, for each queue that has a limit and occupies slots, by one statement."""
+        limited = [lane.id for lane in self.lanes.values() if self.queue(lane.queue).limit is not None]
+        occupied: dict[str, set[tuple[int, int]]] = {}
+        for lane_id, node_id, slot in tx.all(
+            "select distinct lane, node_id, slot from leases where fence >= ? "
+            "and lane in (select j.value from json_each(?) j)",
+            (self.watermarks.fence, list_text(limited)),
+        ):
+            occupied.setdefault(self.lanes[lane_id].queue, set()).add((node_id, slot))
+        return occupied
 
     def share(self, tx: Tx, name: str) -> int:
         """Return the (negative) id of a named share; create it when it is new."""
