@@ -1,8 +1,9 @@
 """A claim beside very many queues with jobs: it costs what its slots cost, and each queue has its turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,24 @@ def test_jobs_ahead_come_from_a_bounded_number_of_queues_and_go_on_behind_them(
     # Four for the free slots, and those of which jobs are assigned ahead
     assert [len(queues) for queues in names] == [10, 10, 10]
     assert len(set.union(*names)) == 30
+
+
+def test_a_changed_queue_is_read_without_the_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.knows(queues=[QueueSpec(name=f"q{n:03d}", limit=3) for n in range(200)])
+    names: list[str] = []
+    read = QueueSpec.from_json
+
+    def noted(value: Mapping[str, Any]) -> QueueSpec:
+        names.append(value["name"])
+        return read(value)
+
+    monkeypatch.setattr(QueueSpec, "from_json", noted)
+
+    site.knows(queues=[QueueSpec(name="q100", limit=4)])
+
+    assert site.store.queue_admin.in_force("q100").limit == 4
+    assert site.store.queue_admin.in_force("q101").limit == 3
+    assert names == ["q100"]
 
 
 def job_queue(site: Site, job_id: int) -> str:

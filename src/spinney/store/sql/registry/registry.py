@@ -308,14 +308,19 @@ class Registry:
             )
 
 
-@lru_cache(maxsize=1_000)
+_remembered = lru_cache(maxsize=10_000)
+"""Keeps the values of rows, most of which are unchanged when the registry has changed: each store of the process reads
+all of them again, and the next transaction waits for it."""
+
+
+@_remembered
 def read_type(name: str, spec: Any) -> TypeSpec:
-    """Return the type of a row of ``types``. Raises UnreadableDeclaration. It is cached because most rows are
-    unchanged: after any change of the registry each store of the process reads all of them again."""
+    """Return the type of a row of ``types``. Raises UnreadableDeclaration."""
     with _readable("types", name):
         return TypeSpec.from_json(orjson.loads(spec))
 
 
+@_remembered
 def read_queue(name: str, spec: Any) -> QueueSpec:
     """Return the queue of a row of ``queues``. Raises UnreadableDeclaration."""
     with _readable("queues", name):
@@ -333,6 +338,7 @@ def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
         return {field: getattr(spec, field) for field in values}
 
 
+@_remembered
 def read_webhook(name: str, spec: Any) -> Webhook:
     """Return the webhook of a row of ``webhooks``, without the columns beside ``spec``. An unreadable one is paused,
     with that reason."""
