@@ -53,8 +53,9 @@ def test_a_claim_sends_as_many_statements_beside_many_queues_as_beside_few(site:
     assert beside_many <= beside_few
 
 
-def test_the_limits_of_many_queues_are_read_together(site: Site) -> None:
-    site.knows(queues=[QueueSpec(name=f"q{n:03d}", limit=3) for n in range(200)])
+@pytest.mark.parametrize("limit", [3, "75%"])
+def test_the_limits_of_many_queues_are_read_together(site: Site, limit: int | str) -> None:
+    site.knows(queues=[QueueSpec(name=f"q{n:03d}", limit=limit) for n in range(200)])
     fill(site, 0, 20)
     claim(site, jobs=3, run_us=1.0)
     _, beside_few = claim(site, jobs=3, run_us=1.0)

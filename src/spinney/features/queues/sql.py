@@ -306,7 +306,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
     for lane, _, _ in slots:
         types_of.setdefault(lane.queue, set()).add(lane.type)
     known_types = {type_ for node in active for type_ in node.types}
-    infos = []
+    infos, serving_slots = [], nodes.ServingSlots(tx)
     for name in names:
         spec = registry.queue(name)
         serving = [node for node in active if may_serve(spec, node.name, node.serves)]
@@ -330,7 +330,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
                 types=tuple(sorted(types)),
                 unknown=tuple(sorted(types - known_types)),
                 unserved=tuple(sorted((types & known_types) - served_types)),
-                limit=nodes.limit(tx, spec),
+                limit=serving_slots.limit(spec),
             )
         )
     return infos

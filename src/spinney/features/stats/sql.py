@@ -192,14 +192,14 @@ class _Look:
             *(queue for queue, _ in inactive),
         }
         by_queue = self._totals(lambda lane: lane.queue)
-        queues = []
+        queues, serving_slots = [], nodes.ServingSlots(self.tx)
         for name in sorted(filter(self._is_within, names)):
             spec = self.registry.queue(name)
             totals = by_queue[name]
             queues.append(
                 QueueStats(
                     queue=name,
-                    limit=nodes.limit(self.tx, spec),
+                    limit=serving_slots.limit(spec),
                     limit_setting=spec.limit,
                     pending=totals.pending,
                     running=len(totals.slots),

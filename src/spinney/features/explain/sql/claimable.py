@@ -21,6 +21,7 @@ from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.quota import quota
+from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.ready_order import position, ready_share
@@ -174,7 +175,7 @@ class Claimable(Case):
         """Return the cause when the limit of the queue is reached; else None. Its facts name the types that occupy most
         slots, and the silent node with most of them."""
         queue = self.registry.queue(self.row.queue)
-        limit = nodes.limit(self.tx, queue)
+        limit = nodes.ServingSlots(self.tx).limit(queue)
         if limit is None:
             return None
         if limit == 0:
@@ -220,7 +221,7 @@ class Claimable(Case):
             "select distinct share from ready where lane in (select j.value from json_each(?) j) limit ?",
             (lanes, COUNTED),
         )
-        most = quota(nodes.slots_serving(self.tx, queue), len({*waiting, *held}))
+        most = quota(nodes.ServingSlots(self.tx).count(queue), len({*waiting, *held}))
         mine = held[self.row.share]
         if mine < most:
             return None
@@ -310,7 +311,7 @@ class Claimable(Case):
     def _before(self, present: Sequence[NodeInfo], own_takers: set[str]) -> tuple[int, int]:
         """Return how many claimable jobs surely come first on every node that may run this one (more urgent, or before
         it in its own share, and stopped by nothing but slots), and how many may at most on some of them."""
-        row, own = self.row, self._lane()
+        row, own, limits = self.row, self._lane(), Limits(self.tx, self.registry, 0)
         lanes = [
             (
                 lane,
@@ -322,7 +323,7 @@ class Claimable(Case):
                 },
             )
             for lane in self.registry.lanes.values()
-            if self._open(lane)
+            if self._open(lane) and limits.below(lane.queue)
         ]
         at_most = self._count("r.priority <= ?2", [x for x, takers in lanes if takers], (row.priority,)) - 1
         sure = [x for x, takers in lanes if takers == own_takers and not self._restricted(x)]
@@ -349,10 +350,7 @@ class Claimable(Case):
         )
 
     def _open(self, lane: Lane) -> bool:
-        """Return whether jobs of the lane can be claimed at all just now."""
+        """Return whether jobs of the lane can be claimed at all just now, as far as its queue has room."""
         if lane.id in self.registry.stopped_lanes:
             return False
-        if lane.asleep_until_us is not None and lane.asleep_until_us > self.now_us:
-            return False
-        limit = nodes.limit(self.tx, self.registry.queue(lane.queue))
-        return limit is None or (limit > 0 and len(self.registry.occupied(self.tx, lane.queue)) < limit)
+        return lane.asleep_until_us is None or lane.asleep_until_us <= self.now_us

@@ -203,7 +203,7 @@ class Candidates:
         return held
 
     def _slots_serving(self, queue: str) -> int:
-        return nodes.slots_serving(self.tx, self.registry.queue(queue))
+        return nodes.ServingSlots(self.tx).count(self.registry.queue(queue))
 
     def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
         """Return the shares with ready jobs, starting after the last served one: as many as can matter."""

@@ -15,16 +15,11 @@ class Limits:
     def __init__(self, tx: Tx, registry: Registry, node_id: int) -> None:
         self._tx, self._registry, self._node_id = tx, registry, node_id
         self._occupying: dict[str, set[tuple[int, int]]] | None = None
-        self._parts: dict[str, int | None] = {}
+        self._serving = nodes.ServingSlots(tx)
 
     def limit(self, queue: str) -> int | None:
-        """Return how many slots the queue may occupy; None: any. A limit that is a part of all slots is read once."""
-        spec = self._registry.queue(queue)
-        if not isinstance(spec.limit, str):
-            return spec.limit
-        if queue not in self._parts:
-            self._parts[queue] = nodes.limit(self._tx, spec)
-        return self._parts[queue]
+        """Return how many slots the queue may occupy; None: any."""
+        return self._serving.limit(self._registry.queue(queue))
 
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
         if self._occupying is None:

@@ -83,7 +83,7 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease, claima
         or not nodes.may_keep(tx, claimant, lease.node_id, lease.slot)
     ):
         return False
-    limit = nodes.limit(tx, registry.queue(row.queue))
+    limit = nodes.ServingSlots(tx).limit(registry.queue(row.queue))
     if limit is not None and len(registry.occupied(tx, row.queue) | {(lease.node_id, lease.slot)}) > limit:
         return False
     return not tx.exists(

@@ -8,6 +8,7 @@ may hold leases, and share the slots of the name. External workers have rows her
 ``external_workers``."""
 
 from collections.abc import Mapping, Set
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import orjson
@@ -117,17 +118,26 @@ def died_since(tx: Tx, since_us: int) -> list[NodeInfo]:
     )
 
 
-def slots_serving(tx: Tx, queue: QueueSpec) -> int:
-    """Return the slots of the nodes that may serve a queue and take new jobs, as quotas and percentages count
-    them. At least one, so that a quota has something to share out while no node runs."""
-    rows = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
-    return sum(slots for name, slots, column in rows if may_serve(queue, name, serves(column))) or 1
+class ServingSlots:
+    """Counts the slots that may serve a queue, as one transaction sees them. The nodes are read once for all queues."""
 
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
 
-def limit(tx: Tx, queue: QueueSpec) -> int | None:
-    """Return how many slots a queue may occupy now; None: any."""
-    setting = queue.limit
-    return limits.slots(setting, slots_serving(tx, queue)) if isinstance(setting, str) else setting
+    @cached_property
+    def _nodes(self) -> list[tuple[str, int, QueueSelection]]:
+        rows = self._tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
+        return [(name, slots, serves(column)) for name, slots, column in rows]
+
+    def count(self, queue: QueueSpec) -> int:
+        """Return the slots of the nodes that may serve a queue and take new jobs, as quotas and percentages count
+        them. At least one, so that a quota has something to share out while no node runs."""
+        return sum(slots for name, slots, selection in self._nodes if may_serve(queue, name, selection)) or 1
+
+    def limit(self, queue: QueueSpec) -> int | None:
+        """Return how many slots a queue may occupy now; None: any."""
+        setting = queue.limit
+        return limits.slots(setting, self.count(queue)) if isinstance(setting, str) else setting
 
 
 def serves(column: Any) -> QueueSelection:
