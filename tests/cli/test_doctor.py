@@ -1,6 +1,7 @@
 """``spinney doctor``: reads unless told to repair; says what is wrong, in words; exit codes for scripts."""
 
 import json
+import socket
 import sqlite3
 import threading
 import time
@@ -12,7 +13,9 @@ import pytest
 
 from contract.everything import filled
 from spinney.folders import folders
+from spinney.host import boot
 from spinney.model.jobs import NodeInfo
+from spinney.node.lifecycle.instance import Instance
 from spinney.store.sql import open_store
 
 from .shell import Shell
@@ -200,14 +203,15 @@ def test_a_folder_root_of_another_store_is_told(shell: Shell) -> None:
 # --- dead nodes -------------------------------------------------------------------------------
 
 
-def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere") -> None:
+def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere", boot_id: str = "b") -> int:
+    """Let a node join that has sent its only heartbeat so long ago; return when, in microseconds since 1970."""
     seen_us = time.time_ns() // 1000 - round(ago_s * 1e6)
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
         store.join(
             NodeInfo(
                 id=0,
                 name=name,
-                boot_id="b",
+                boot_id=boot_id,
                 host=host,
                 pid=1,
                 slots=1,
@@ -221,6 +225,7 @@ def _join(shell: Shell, name: str, ago_s: float = 120, host: str = "elsewhere") 
             ),
             now_us=seen_us,
         )
+    return seen_us
 
 
 def test_a_node_is_declared_dead_only_with_a_word_of_consent(shell: Shell) -> None:
@@ -244,6 +249,15 @@ def test_a_node_that_beats_is_not_declared_dead(shell: Shell) -> None:
     refusal = shell.refused(1, "doctor", "--repair", "--dead", "oak", "--yes")
 
     assert "so it is not dead; stop it there" in refusal
+
+
+def test_a_node_that_is_proven_to_have_ended_is_declared_dead_at_once(shell: Shell) -> None:
+    """It ran on this host, and no process holds its lock."""
+    started_us = _join(shell, "oak", ago_s=1, host=socket.gethostname(), boot_id=boot.boot_id())
+    instance = Instance(name="oak", pid=1, started_us=started_us)
+    instance.lock_path(shell.folder / "spinney.db.run").touch()
+
+    assert "node oak is marked as dead" in shell.ok("doctor", "--repair", "--dead", "oak", "--yes")
 
 
 def test_a_node_that_beats_by_a_clock_that_is_behind_is_not_declared_dead(shell: Shell) -> None:

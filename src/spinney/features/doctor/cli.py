@@ -208,8 +208,9 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     """Declare a node dead and take its work back, after confirmation.
 
     A node of this host need not be taken to be dead on anybody's word: the kernel shows whether it runs, and
-    then the command is refused. What is left of its processes is killed, and its pages on disk say which
-    attempts had begun. Nodes of other hosts are believed to be dead when none of them beats meanwhile.
+    then the command is refused; otherwise its last heartbeat may be as recent as it likes. What is left of its
+    processes is killed, and its pages on disk say which attempts had begun. Nodes of other hosts are believed to be
+    dead when none of them beats meanwhile.
     """
     from spinney.features.doctor.service import Doctor
     from spinney.node.lifecycle import dead_nodes
@@ -218,10 +219,12 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
 
     settings = resolve_settings(store)
     host = None if settings.run_dir is None else LocalHost.own(settings.run_dir, Path(settings.folders))
+    gone: set[int] = set()
     for node in control.store.nodes():
         if host is not None and node.name == name and node.state != "left":
             dead_nodes.require_not_running(host, node)
-    dead_nodes.require_silent(control.store, name)
+            gone |= {node.id} if host.proven_gone(node) else set()
+    dead_nodes.require_silent(control.store, name, gone)
     require_yes(f"Is node {name} dead, and may its work run elsewhere?", yes=yes)
 
     def recover(node: NodeInfo) -> list[int]:
@@ -229,6 +232,6 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
             return []
         return dead_nodes.recover_dead_node(lambda: open_store(settings.store), host, node, now_us)
 
-    jobs = control.part(Doctor).recover_dead_node(name, recover)
+    jobs = control.part(Doctor).recover_dead_node(name, recover, gone)
     if not json:
         typer.echo(f"node {display.safe(name)} is marked as dead; {counted(len(jobs), 'job')} taken back")

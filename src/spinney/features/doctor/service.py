@@ -131,19 +131,22 @@ class Doctor(Service):
                 return
 
     def recover_dead_node(
-        self, name: str, recover: Callable[[NodeInfo], Sequence[int]] | None = None
+        self,
+        name: str,
+        recover: Callable[[NodeInfo], Sequence[int]] | None = None,
+        gone: Collection[int] = (),
     ) -> list[int]:
         """Declare all incarnations of a node dead on an operator's word, take their work back, and return the
         ids of their jobs.
 
         ``recover`` is called for each incarnation before its leases in the store are taken back, where the
         caller has more than the store to go by (what the dead node left on this host), and returns the jobs
-        that it has taken back itself. Raises Refused when a node of that name has sent a heartbeat within the
-        last minute, or none is left.
+        that it has taken back itself. ``gone``: ids of incarnations that the caller has proven to have ended. Raises
+        Refused when another one of that name has sent a heartbeat within the last minute, or none is left.
         """
         self.require_everywhere(Role.OPERATOR, "declare nodes dead")
         jobs: list[int] = []
-        for node in self.store.doctor.declare_dead(name, self.actor(), now_us=self.clock()):
+        for node in self.store.doctor.declare_dead(name, self.actor(), gone=gone, now_us=self.clock()):
             if recover is not None:
                 jobs += recover(node)
             jobs += self.store.recover(node.id, None, now_us=self.clock())

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
@@ -27,15 +27,20 @@ def require_not_running(this_host: LocalHost, node: NodeInfo) -> None:
         )
 
 
-def require_silent(store: Store, name: str) -> None:
-    """Raise Refused when a node of this name sends a heartbeat within ``WATCH_S``.
+def require_silent(store: Store, name: str, gone: Collection[int] = ()) -> None:
+    """Raise Refused when a node of this name sends a heartbeat within ``WATCH_S``. ``gone``: ids of nodes that are
+    proven to have ended, which need not be watched.
 
     The time of its last heartbeat, by its host's clock, does not show this: a node whose clock is behind seems to be
     silent for as long as the clocks differ."""
     watch, until_s = LivenessWatch(), time.monotonic() + WATCH_S
     while True:
         queried_s = time.monotonic()
-        nodes = [node for node in store.nodes() if node.name == name and node.state != "left"]
+        nodes = [
+            node
+            for node in store.nodes()
+            if node.name == name and node.state != "left" and node.id not in gone
+        ]
         watch.look(nodes, queried_s, time.monotonic())
         for node in filter(watch.alive, nodes):
             raise Refused(

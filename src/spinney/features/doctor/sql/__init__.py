@@ -153,12 +153,15 @@ class SqlDoctor:
         with self._session.write() as tx:
             _note(tx, violation, actor, now_us)
 
-    def declare_dead(self, name: str, actor: Actor, *, now_us: int) -> Sequence[NodeInfo]:
+    def declare_dead(
+        self, name: str, actor: Actor, *, gone: Collection[int] = (), now_us: int
+    ) -> Sequence[NodeInfo]:
         """Mark the nodes of this name as left on an operator's word, and return them. From then on they may
         not claim; the caller takes their leases back (``Store.recover``).
 
-        Raises Refused when one of them has sent a heartbeat within the last minute, or none is left; then no
-        node is marked.
+        ``gone``: ids of nodes that the caller has proven to have ended, however recent their last heartbeat is. Raises
+        Refused when another one of them has sent a heartbeat within the last minute, or none is left; then no node is
+        marked.
         """
         with self._session.write() as tx:
             present = [node for node in node_rows.all_nodes(tx) if node.state != "left"]
@@ -171,9 +174,8 @@ class SqlDoctor:
                 )
             for node in dead:
                 # A heartbeat takes no writer's turn, so it may commit until the row is marked.
-                if now_us - node.seen_us < GRACE_US or not node_rows.update(
-                    tx, node.id, "left", now_us, node.beat
-                ):
+                silent = node.id in gone or now_us - node.seen_us >= GRACE_US
+                if not silent or not node_rows.update(tx, node.id, "left", now_us, node.beat):
                     raise Refused(
                         f"node {name} on {node.host} beat less than a minute ago, so it is not dead; stop it there "
                         f"(its pid is {node.pid}), or wait for a minute"
