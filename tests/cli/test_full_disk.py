@@ -9,7 +9,15 @@ import pytest
 from .shell import Shell
 
 CANNOT_MOUNT = 77
-COMMANDS = ("list", "show 1", "submit double -p n=2", "cancel 1", "init", "init --store sqlite:///new.db")
+COMMANDS = (
+    "list",
+    "show 1",
+    "submit double -p n=2",
+    "cancel 1",
+    "doctor --json --only counter-behind",
+    "init",
+    "init --store sqlite:///new.db",
+)
 SCRIPT = f"""
 mkdir disk
 mount -t tmpfs -o size=4m none disk || exit {CANNOT_MOUNT}

@@ -39,7 +39,7 @@ from spinney.features.doctor.sql import (
     unfinished,
 )
 from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule
-from spinney.model.errors import Refused, SpinneyError, StoreMissing
+from spinney.model.errors import Refused, SpinneyError, StoreMissing, StoreUnavailable
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.actor import Actor
 from spinney.model.values.hints import did_you_mean, some_of
@@ -96,8 +96,8 @@ class SqlDoctor:
 
     def _violations_of(self, rule: Rule, now_us: int, only: Collection[str] | None) -> Iterator[Violation]:
         """Yield what one rule finds. Where a damaged page or value stops it, that is a violation of its own, and the
-        other rules still run. A declaration that cannot be read stops nearly all of them: it is reported once, by its
-        own rule, if that is among the rules that run."""
+        other rules still run. A store that does not answer at all is none: that is raised. A declaration that cannot be
+        read stops nearly all of them: it is reported once, by its own rule, if that is among the rules that run."""
         try:
             yield from rule.examine(self._session, now_us)
         except StoreMissing:
@@ -107,9 +107,17 @@ class SqlDoctor:
             if isinstance(error, UnreadableDeclaration):
                 message = None if once else str(error)
             else:
+                self._require_answer(error)
                 message = f"this rule could not be checked to its end: {_explained(error)}"
             if message is not None:
                 yield Violation(rule=rule.name, subject=f"rule {rule.name}", sentence=message)
+
+    def _require_answer(self, error: Exception) -> None:
+        """Raise StoreUnavailable when the store does not answer, after it did not answer a rule with this error: its
+        disk is full, or it is away. What only took a rule too long raises nothing."""
+        if isinstance(error, StoreUnavailable):
+            with self._session.database.look() as tx:
+                tx.one("select name from meta limit 1")
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
         """Repair a violation if it still exists, and return whether anything was changed.
