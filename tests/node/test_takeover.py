@@ -167,6 +167,41 @@ async def test_a_node_is_asked_to_drain_only_when_the_application_of_its_success
     store.close()
 
 
+async def test_no_node_is_asked_to_drain_while_another_of_its_name_is_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given two living nodes of the name, one of which is on another host
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    store.join(NODE, now_us=now_us())
+    far_id = store.join(replace(NODE, host="far"), now_us=now_us())
+    drained: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: drained.append(pid))
+
+    def monotonic() -> float:
+        store.beat(far_id, now_us=now_us())
+        return time.monotonic()
+
+    async def register() -> None:
+        raise AssertionError("a node that may not start is registered")
+
+    async with StoreThread("starting", lambda: open_store(url)) as db:
+        context: Any = SimpleNamespace(
+            writer=db,
+            host=SimpleNamespace(
+                proven_gone=lambda node: False, within_reach=lambda node: node.host != "far"
+            ),
+            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
+            now_us=now_us,
+        )
+        # When one is to take over from them, it is refused
+        with pytest.raises(NodeRefused, match=r"is alive on far .*, out of reach of --replace"):
+            await wait_for_name(context, register, monotonic=monotonic)
+    # Then the one in reach works on
+    assert not drained
+    store.close()
+
+
 @pytest.mark.parametrize(("beats_after_s", "advised"), [(1.0, False), (6.0, True)])
 async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_silent(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, beats_after_s: float, advised: bool

@@ -7,7 +7,7 @@ wait for stages that no node has.
 * The predecessor is proven gone: its leases are taken back at once.
 * It beats: this start is refused; with ``replace`` it is asked to drain, and this one continues as soon as it does.
 Both then share the name's slots, which the store counts together. It is asked only when the application of this one is
-registered, so that it keeps working where that fails.
+registered and no other node of the name is out of reach, so that it keeps working where this start is refused.
 * Neither: this one waits for the end of its lease, which is the one in its row, not that of the node that starts. It
   says so as soon as the other is silent, and not before: a node that lives beats within a second or two.
 
@@ -96,19 +96,20 @@ async def wait_for_name(
                 taken_back = True
             elif node.state == "active" or not settings.replace:
                 in_the_way.append(node)
-        replaces = settings.replace and any(map(this_host.within_reach, in_the_way))
-        if not registered and (replaces or not (in_the_way or taken_back)):
+        # No node is asked to drain while another may make this start be refused.
+        waiting = [n for n in in_the_way if not (settings.replace and this_host.within_reach(n))]
+        if not registered and not waiting and not taken_back:
             await register()
             registered = True
             continue  # what was read before is old by now
-        for node in in_the_way:
-            if settings.replace and this_host.within_reach(node):
-                _ask_to_drain(node, draining)
-            elif watch.alive(node):
+        for node in waiting:
+            if watch.alive(node):
                 raise NodeRefused(_refusal(node, settings.replace))
-            elif node.id not in announced and monotonic() - begun_s >= _silent_s(node):
+            if node.id not in announced and monotonic() - begun_s >= _silent_s(node):
                 announced.add(node.id)
                 _announce_wait(node)
+        for node in () if waiting else in_the_way:
+            _ask_to_drain(node, draining)
         if not in_the_way and not taken_back:
             return
         # A node that was to be taken back may have beaten just then, and may still be present.
