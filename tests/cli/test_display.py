@@ -56,6 +56,11 @@ def test_markup_and_names_of_emoji_stand_as_they_are(capsys: pytest.CaptureFixtu
     )
 
 
+def test_a_time_that_ended_before_it_began_took_none() -> None:
+    assert display.format_elapsed(3_600_000_000, 12_000_000) == "0 s"
+    assert display.format_elapsed(12_000_000, 15_000_000) == "3 s"
+
+
 def test_a_list_is_one_value_a_line(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     print("said before")
     display.print_json_lines([Thing("a\nb", Colour.RED, frozenset({1})), {"n": 2}, {3: None}])

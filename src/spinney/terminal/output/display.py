@@ -230,10 +230,11 @@ def format_time(at_us: int | None) -> str:
 
 
 def format_elapsed(from_us: int | None, to_us: int | None) -> str:
-    """Return the time between two moments in microseconds, for people; empty when one of them has not come."""
+    """Return the time between two moments in microseconds, for people; empty when one of them has not come. It is 0
+    where the clock was put back in between, or the moments are of two clocks."""
     if not from_us or not to_us:
         return ""
-    return format_duration((to_us - from_us) / 1e6)
+    return format_duration(max(0, to_us - from_us) / 1e6)
 
 
 def format_duration(seconds: float) -> str:
