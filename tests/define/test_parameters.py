@@ -44,6 +44,16 @@ class Box(BaseModel):
     height: int = 1
 
 
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    bark: str = ""
+
+
 class Reply(BaseModel):
     sender: str = Field(alias="from")
 
@@ -178,6 +188,10 @@ def test_a_stage_gets_what_was_submitted(annotation: Any, value: Any, text: str,
         ({"picture": "a", "either": []}, "parameter 'either' "),
         ({"picture": "a", "either": 1.5}, "parameter 'either' must be a whole number or text, not 1.5"),
         ({"picture": "a", "box": {"width": "x"}}, "parameter 'box' is wrong at 'box.width', 'x': "),
+        (
+            {"picture": "a", "pet": {"kind": "cow"}},
+            "parameter 'pet' must be an object (kind, lives) or an object (kind, bark), not {'kind': 'cow'}",
+        ),
     ],
 )
 @pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])
@@ -192,6 +206,7 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
         many_=Annotated[int, Ge(0)],
         either_=int | str,
         box_=Box,
+        pet_=Annotated[Cat | Dog, Field(discriminator="kind")],
     )
     message = refused(params, row)
     assert message.startswith("job type 'resize'")

@@ -279,7 +279,7 @@ def _problems(schema: Mapping[str, Any], params: Mapping[str, Any], error: Any) 
         return [Problem(ProblemKind.UNKNOWN, name) for name in params if name not in properties]
     if not path and error.validator == "required":
         return [Problem(ProblemKind.MISSING, name) for name in error.validator_value if name not in params]
-    obvious = error.validator in ("type", "anyOf", "enum", "const", "format", "$ref")
+    obvious = error.validator in ("type", "anyOf", "oneOf", "enum", "const", "format", "$ref")
     detail = "" if obvious and len(path) == 1 else error.message
     return [Problem(ProblemKind.WRONG, ".".join(path) or WHOLE, error.instance, detail)]
 

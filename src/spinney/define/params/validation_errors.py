@@ -175,8 +175,8 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "$ref" in prop:
         target = str(prop["$ref"]).rsplit("/", 1)[-1]
         return describe(schema.get("$defs", {}).get(target, {}), schema)
-    if "anyOf" in prop:
-        return " or ".join(dict.fromkeys(describe(p, schema) for p in prop["anyOf"]))
+    if alternatives := prop.get("anyOf") or prop.get("oneOf"):  # ``oneOf``: of a union with a discriminator
+        return " or ".join(dict.fromkeys(describe(p, schema) for p in alternatives))
     if "enum" in prop:
         return "one of " + ", ".join(_short(v) for v in prop["enum"])
     if "const" in prop:
