@@ -59,6 +59,8 @@ from .shell import Shell
         (["list", "--type", "caf\udce9"], "not valid UTF-8"),
         (["list", "--submitter", "caf\udce9"], "not valid UTF-8"),
         (["submit", "double", "-p", "n=1", "--submitter", "caf\udce9"], "not valid UTF-8"),
+        (["submit", "double", "-p", "n=1", "--submitter", "a\x01b"], r"'a\x01b' cannot be a user's name"),
+        (["cancel", "1", "--by", "a\x01b"], r"'a\x01b' cannot be a user's name"),
         (["submit", "double", "-p", "n=1", "-p", "name=\udce9"], "not valid UTF-8"),
         (["cancel", "1", "--reason", "\udce9"], "not valid UTF-8"),
         (["list", "--limit", "many"], "--limit"),

@@ -165,7 +165,7 @@ def actor_name(by: str | None) -> str:
     whoever may write to the database may give any.
     """
     if by:
-        return names.label("name given by --by", by)
+        return names.label("user's name", by)
     try:
         return getpass.getuser()
     except (KeyError, OSError):
