@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
+from annotated_types import Ge
+from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, StringConstraints
 
 from spinney import Job, LockSpec, Spinney
 from spinney.model.errors import BadParameters, UsageError
@@ -55,6 +56,9 @@ def pick(filters: Filters = Filters()) -> None: ...
 def resize(size: Size = Size()) -> None: ...
 def pairs(pairs: tuple[str, list[str]] = ("a", [])) -> None: ...
 def alias(width: Annotated[int, Field(alias="w")]) -> None: ...
+def marked(width: int = Field(ge=1)) -> None: ...
+def bound(width: int = Ge(1)) -> None: ...  # type: ignore[assignment]
+def constraints(name: str = StringConstraints(max_length=9)) -> None: ...  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,15 @@ def alias(width: Annotated[int, Field(alias="w")]) -> None: ...
         ),
         (resize, "the default of 'size' is Size(width=1), one Size that all jobs of a worker would share"),
         (pairs, "the default of 'pairs' is ('a', []), one tuple that all jobs of a worker would share"),
+        (
+            marked,
+            "Field(…) is no default of 'width'; write width: Annotated[…, Field(…)], with its type in place",
+        ),
+        (bound, "Ge(…) is no default of 'width'; write width: Annotated[…, Ge(…)], with its type in place"),
+        (
+            constraints,
+            "StringConstraints(…) is no default of 'name'; write name: Annotated[…, StringConstraints(…)]",
+        ),
         (alias, "a parameter has the alias 'w', and parameters are stored and passed by their own names"),
     ],
 )

@@ -87,12 +87,21 @@ def _may_be_handle(annotation: Any) -> bool:
     return not is_plain(annotation)
 
 
+_GROUPED = "__is_annotated_types_grouped_metadata__"
+"""The attribute that annotated_types gives to what stands for several bounds, such as ``StringConstraints``."""
+
+
 def _require_no_mark(where: str, name: str, default: object) -> None:
     """Refuse what belongs into the annotation and stands in place of the default, as some frameworks have it: the
     function would get it as the value."""
-    is_secret = is_mark(default)
-    if is_secret or type(default).__module__ == "pydantic.fields":  # the module of what ``Field`` returns
-        text = "Secret()" if is_secret else "Field(…)"
+    module = type(default).__module__
+    is_secret, is_field = (
+        is_mark(default),
+        module == "pydantic.fields",
+    )  # the module of what ``Field`` returns
+    is_bound = module == "annotated_types" or hasattr(default, _GROUPED)
+    if is_secret or is_field or is_bound:
+        text = "Secret()" if is_secret else f"{'Field' if is_field else type(default).__name__}(…)"
         raise UsageError(
             f"{where}: {text} is no default of {name!r}; write {name}: Annotated[…, {text}], with its type in place of "
             f"the dots"
