@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -178,6 +179,7 @@ def test_what_cannot_name_an_entry_of_data_is_not_asked_for() -> None:
         Point(float("nan")),
         [Spread(of=float("inf"))],
         Limit.NONE,
+        MappingProxyType({"x": float("nan")}),
     ],
 )
 def test_a_number_that_json_does_not_have_is_neither_kept_in_data_nor_returned(value: Any) -> None:
@@ -196,6 +198,26 @@ def test_a_number_that_json_does_not_have_is_neither_kept_in_data_nor_returned(v
         StageHarness().run(returns)
     assert port.requests == []
     handle(Recorder({"put_data": None})).data["x"] = [None, "null", 1.0, Point(2.0)]
+
+
+def test_parameters_and_results_of_a_job_may_be_returned_and_kept_in_data() -> None:
+    line = Spinney().pipeline("line")
+
+    @line.stage
+    def first(job: Job, n: int) -> Any:
+        return job.params
+
+    @line.stage
+    def second(job: Job) -> Any:
+        job.data["all"] = {"results": job.results}
+        return job.results
+
+    harness = StageHarness()
+    harness.run(line, "first", n=1)
+    ran = harness.run(line, "second", n=1)
+
+    assert ran.value == {"first": {"n": 1}}
+    assert ran.data == {"all": {"results": {"first": {"n": 1}}}}
 
 
 def test_data_of_parent_and_root_are_asked_with_their_ids() -> None:

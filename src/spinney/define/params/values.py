@@ -34,6 +34,8 @@ def _plain(value: Any) -> Any:
         return dump(mode="json")
     if _is_array(value):
         return value.tolist()
+    if isinstance(value, Mapping):  # ``job.results`` and ``job.params`` are no dicts
+        return dict(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
@@ -52,7 +54,8 @@ def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) 
     converts values that have none of JSON's own types.
 
     Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, decimals (as text), paths, sets,
-    named tuples, pydantic models, and numbers and arrays of numpy; keys that are numbers, dates or enums become text.
+    named tuples, mappings that are no dicts, pydantic models, and numbers and arrays of numpy; keys that are numbers,
+    dates or enums become text.
     NaN and infinity become null; ``finite_text`` refuses them. Raises BadParameters."""
     try:
         return orjson.dumps(value, default=plain).decode()
@@ -127,7 +130,7 @@ def _holds_not_finite(value: Any) -> bool:
         if isinstance(part, float):
             if not math.isfinite(part):
                 return True
-        elif isinstance(part, dict):
+        elif isinstance(part, Mapping):
             parts += part.values()
         elif isinstance(part, list | tuple | set | frozenset):
             parts += part
