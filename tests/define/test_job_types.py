@@ -341,6 +341,21 @@ def test_a_program_takes_anything_unless_it_says_what(app: Spinney) -> None:
     assert strict.spec.schema["required"] == ["path"]
 
 
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        None,
+        Annotated[int | None, Field(ge=1)],
+        Annotated[str | None, Secret()],
+        Annotated[int, Field(ge=1)] | None,
+        Literal["a", None],
+    ],
+)
+def test_a_parameter_of_a_program_that_may_be_none_may_be_left_out(app: Spinney, annotation: Any) -> None:
+    program = app.program("p", ["x"], params={"level": annotation, "levels": list[None]})
+    assert program.spec.schema["required"] == ["levels"]
+
+
 def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:
     @app.job(keep={"completed": timedelta(days=30), "failed": None, "cancelled": 60, "orphaned": "30d"})
     def work() -> None: ...

@@ -235,4 +235,10 @@ def _hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _may_be_none(annotation: Any) -> bool:
-    return annotation is None or type(None) in typing.get_args(annotation)
+    """Return whether None is a value of an annotation, at any depth of unions, literals and ``Annotated``."""
+    if annotation is None or annotation is type(None):
+        return True
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _may_be_none(args[0])
+    return origin in (typing.Union, types.UnionType, typing.Literal) and any(map(_may_be_none, args))
