@@ -318,6 +318,7 @@ program.program(
 )
 program.program("missing", ["no-such-program-anywhere"])
 program.program("forbidden", ["/etc/passwd"])
+program.program("windows", ["./windows.sh"])
 program.program(
     "stubborn",
     ["/bin/sh", "-c", "trap '' TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 600; done"],

@@ -114,6 +114,17 @@ async def test_what_goes_wrong_is_told(host, run):
         assert detail["retryable"] is retryable
 
 
+async def test_a_script_whose_interpreter_is_missing_is_not_called_missing_itself(host, run):
+    script = host.folder(1) / "windows.sh"
+    script.parent.mkdir(parents=True)
+    script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
+    script.chmod(0o755)
+
+    detail = await run("windows")
+
+    assert "'./windows.sh' cannot be started: the interpreter that its first line names" in detail["message"]
+
+
 @pytest.mark.parametrize("how", ["fifo", "directory", "symlink", "unreadable-link"])
 async def test_a_result_that_is_no_plain_file_is_refused_and_not_in_the_next_ones_way(host, run, how):
     detail = await run(how=how)

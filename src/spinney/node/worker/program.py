@@ -6,6 +6,7 @@ stage's result as JSON into the file that ``SPINNEY_RESULT`` names. Its exit cod
 (EX_TEMPFAIL of sysexits.h), anything else an error, unless the stage's own table says otherwise."""
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +110,7 @@ class ProgramRunner:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CannotStart(_why(self._spec.program[0], error)) from error
+            raise CannotStart(_why(self._spec.program[0], job.folder, error)) from error
         try:
             return process.wait()
         except BaseException:
@@ -229,9 +230,14 @@ def _remove(path: Path) -> None:
             trees.remove(path)
 
 
-def _why(program: str, error: OSError) -> str:
-    """Return why a program cannot be started, and what to do."""
+def _why(program: str, folder: Path, error: OSError) -> str:
+    """Return why a program cannot be started in its job's folder, and what to do."""
     if isinstance(error, FileNotFoundError):
+        if shutil.which(folder / program if "/" in program else program):
+            return (
+                f"the program {program!r} cannot be started: the interpreter that its first line names is not on this "
+                "node; install it, or correct that line (one that ends as in files of Windows names no interpreter)"
+            )
         return f"there is no program {program!r} on this node; install it, or give its full path"
     if isinstance(error, PermissionError):
         return f"the program {program!r} may not be executed; fix its permissions (chmod +x)"
