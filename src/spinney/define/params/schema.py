@@ -306,6 +306,8 @@ def _word(schema: Mapping[str, Any], prop: Mapping[str, Any], text: str) -> Any:
     except orjson.JSONDecodeError:
         return text
     kinds = {node.get("type") for node in nodes}
+    if kinds == {None} and type(value) is float and text.lstrip("-").isdigit():
+        return text  # where any value is allowed, a whole number of more than 64 bits keeps its digits
     if "string" not in kinds:
         return value
     if type(value) in (int, float):
