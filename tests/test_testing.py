@@ -204,6 +204,22 @@ def test_a_job_below_writes_into_its_parents_data() -> None:
     assert harness.root_data == {"last": 3}
 
 
+@pytest.mark.parametrize(
+    ("signal", "message"),
+    [
+        (Fail(OSError("no disk")), "no disk"),  # type: ignore[arg-type]
+        (Fail(), "failed by its own stage"),
+        (Warn("a\0b"), "a\N{SYMBOL FOR NULL}b"),
+        (Defer(5), ""),
+    ],
+)
+def test_the_message_is_the_one_that_a_node_would_record(signal: Exception, message: str) -> None:
+    def stage() -> None:
+        raise signal
+
+    assert run_stage(Spinney().job(stage)).message == message
+
+
 def test_programs_run_in_the_folder_of_the_job_and_their_end_has_its_meaning() -> None:
     script = 'echo "$SPINNEY_PARAM_NAME" > seen; echo 7 > "$SPINNEY_RESULT"; exit "$SPINNEY_PARAM_CODE"'
     program = Spinney().program(

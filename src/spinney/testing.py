@@ -27,7 +27,7 @@ from spinney.model.errors import UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.capacities import Capacities, CapacityRules
 from spinney.node.worker.program import ProgramRunner
-from spinney.node.worker.result_rows import value_detail
+from spinney.node.worker.result_rows import exception_detail, value_detail
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 
@@ -166,7 +166,7 @@ class StageHarness(MemoryPort):
         json_value = orjson.loads(detail.get("result", "null"))
         if json_value is not None:
             self.results[stage] = json_value
-        message = "" if signal is None else signal.message
+        message = "" if signal is None else exception_detail(stage, signal)["message"] or ""
         return StageResult(outcome=outcome, value=json_value, message=message, signal=signal, harness=self)
 
     def _assignment(self, type_: str, stage: str, params: str) -> Assignment:
