@@ -327,6 +327,16 @@ def test_a_share_over_its_quota(site: Site) -> None:
     assert "holds 3 of the 3 slots" in explanation.sentence
 
 
+def test_a_share_that_may_hold_as_many_slots_as_its_turn_has_jobs(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota", turn=3)])
+    node = site.node("a", slots=10, types=TYPES)
+    jobs = [job for name in "abcde" for job in site.submit(n=8, queue="q", share=name)]
+    site.claim(node, slots=3)
+    waiting = next(job for job in jobs[2:] if explain(site, job).cause == "share")
+
+    assert "holds 3 of the 3 slots" in explain(site, waiting).sentence
+
+
 def test_who_cancelled_a_job_is_said_once(site: Site) -> None:
     job = site.submit_one()
     site.cancel(job)

@@ -153,6 +153,18 @@ def test_a_quota_counts_what_a_share_already_holds(site: Site) -> None:
     assert total == 9
 
 
+@pytest.mark.parametrize("limit", [4, "10%"])
+def test_a_quota_keeps_a_slot_of_the_queues_limit_free_for_a_newcomer(site: Site, limit: int | str) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota", limit=limit)])
+    site.submit(n=50, share="ann", queue="q")
+    node = site.node("n", slots=40)
+
+    assert len(site.claim(node)) == 3
+
+    newcomer = site.submit_one(share="bob", queue="q")
+    assert [lease.job_id for lease in site.claim(node)] == [newcomer]
+
+
 def test_a_newcomer_under_a_quota_is_served_at_once(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="q", sharing="quota")])
     site.submit(n=50, share="ann", queue="q")

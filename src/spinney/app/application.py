@@ -141,8 +141,9 @@ class Spinney:
         """Declare a queue; return its name, for ``queue=`` of stages and options.
 
         ``limit``: how many slots its jobs may occupy over all nodes, or which part of them: ``"50%"``, rounded up.
-        ``turn``: with ``sharing="quota"``, how many jobs of one share may start in one turn; a share may hold as many
-        slots however many shares there are.
+        ``sharing``: ``shares``, the next slot goes to the share that occupies the fewest; ``quota``, moreover no share
+        may occupy so many that none is left for a newcomer; ``none``. ``turn``: with ``sharing="quota"``, how many jobs
+        of one share may start in one turn; a share may hold as many slots however many shares there are.
         ``type``: the job type of submissions that name only the queue (``submit_to``). ``pinned``: the names of the
         only nodes that may serve it; ``barred``: of nodes that may not. Operators may change these settings at run
         time; then theirs are in force."""

@@ -20,7 +20,6 @@ from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import may_serve
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import json_object, of_job
-from spinney.scheduling.quota import quota
 from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.registry import nodes
@@ -221,7 +220,7 @@ class Claimable(Case):
             "select distinct share from ready where lane in (select j.value from json_each(?) j) limit ?",
             (lanes, COUNTED),
         )
-        most = quota(nodes.ServingSlots(self.tx).count(queue), len({*waiting, *held}))
+        most = nodes.ServingSlots(self.tx).most_per_share(queue, len({*waiting, *held}))
         mine = held[self.row.share]
         if mine < most:
             return None

@@ -13,7 +13,6 @@ from heapq import merge
 from itertools import islice
 
 from spinney.scheduling.fairness import deal
-from spinney.scheduling.quota import quota
 from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, nodes
@@ -165,7 +164,7 @@ class Candidates:
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
         at_most, spec = None, self.registry.queue(queue)
         if spec.shared == "quota":
-            at_most = quota(self._slots_serving(queue), len(set(shares) | set(held)), spec.turn)
+            at_most = nodes.ServingSlots(self.tx).most_per_share(spec, len(set(shares) | set(held)))
         # A share is read as deep as it is dealt; when others have too few, twice as deep, so that few rounds suffice.
         supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
         candidates: dict[int, list[Candidate]] = {}

@@ -21,6 +21,7 @@ from spinney.model.queue_selection import ALL, NONE, QueueSelection, may_serve
 from spinney.model.settings.queues import QueueSpec
 from spinney.model.values import limits
 from spinney.model.values.unreadable import UNREADABLE, json_list
+from spinney.scheduling.quota import quota
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.connection.schema_state import SCHEMA_VERSION
 from spinney.store.sql.records import RowMap, insert
@@ -138,6 +139,12 @@ class ServingSlots:
         """Return how many slots a queue may occupy now; None: any."""
         setting = queue.limit
         return limits.slots(setting, self.count(queue)) if isinstance(setting, str) else setting
+
+    def most_per_share(self, queue: QueueSpec, shares: int) -> int:
+        """Return how many slots one share may hold in a queue with quotas while so many shares are active. They are
+        dealt the slots that its nodes have, and no more than its limit: else one share could fill a low limit."""
+        slots, most = self.count(queue), self.limit(queue)
+        return quota(slots if most is None else min(slots, most), shares, queue.turn)
 
 
 def serves(column: Any) -> QueueSelection:
