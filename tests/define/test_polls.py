@@ -1,6 +1,7 @@
 """Polls: the rows of a list become jobs with keys, and a wrong row submits nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,19 @@ def test_a_wrong_row_submits_nothing_and_is_named(
 def test_a_key_is_a_parameter() -> None:
     with pytest.raises(UsageError, match="no parameter 'serial'"):
         app.poll(sync, list, key="serial", every=60, name="wrong")
+
+
+async def listed() -> list[dict[str, str]]:
+    return []
+
+
+@pytest.mark.parametrize("rows", [[{"receiver": "SG-1"}], None, listed])
+def test_what_is_neither_a_function_nor_a_file_is_refused_where_it_is_declared(rows: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"the rows of poll 'wrong' must be a function .* or the path of a file"
+    ):
+        app.poll(sync, rows, key="receiver", every=60, name="wrong")
+    assert "poll.wrong" not in app.types
 
 
 def test_the_jobs_that_read_the_list_are_kept_as_long_as_the_poll_says() -> None:

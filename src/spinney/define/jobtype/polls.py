@@ -6,6 +6,7 @@ returns that job."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import iscoroutinefunction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import orjson
 from spinney.define.job import Job
 from spinney.define.jobtype.job_types import SubmittableType
 from spinney.define.params.schema import from_words
-from spinney.model.errors import BadParameters
+from spinney.model.errors import BadParameters, UsageError
 
 Rows = Iterable[Mapping[str, Any]]
 RowSource = str | PathLike[str] | Callable[[], Rows]
@@ -24,8 +25,13 @@ RowSource = str | PathLike[str] | Callable[[], Rows]
 
 def poll_function(kind: SubmittableType, source: RowSource, key: str, name: str) -> Callable[[Job], int]:
     """Return the function of a poll's job type: it returns the number of rows. ``key``: the parameter that tells rows
-    apart. Raises BadParameters in the job for a row without it, and for parameters that the type refuses; then no job
-    is submitted."""
+    apart. Raises UsageError for what is no source of rows. The function raises BadParameters for a row without the key
+    and for parameters that the type refuses; then no job is submitted."""
+    if not isinstance(source, str | PathLike) and (not callable(source) or iscoroutinefunction(source)):
+        raise UsageError(
+            f"the rows of poll {name!r} must be a function (with 'def', not 'async def') that returns them, or the "
+            "path of a file"
+        )
 
     def poll(job: Job) -> int:
         """Submit a job for each row of a list whose last job has settled."""
