@@ -81,7 +81,6 @@ class Spinney:
         *,
         folders: str | Path | None = None,
         submit: str = Role.SUBMITTER.value,
-        clock: Callable[[], int] = now_us,
     ) -> None:
         self.types: dict[str, JobType] = {}
         self.queues: list[QueueSpec] = []
@@ -90,7 +89,6 @@ class Spinney:
         self.named_store = store
         """The store that the code names; None: it names none."""
         self._submit = submit
-        self._clock = clock
         self._store = AppStore(store, folders)
 
     # --- declaring ------------------------------------------------------------------------
@@ -331,7 +329,7 @@ class Spinney:
             with self._use_store() as (store, waker):
                 if kind.name not in self._store.known_types:
                     self._store.known_types = self.introduce(store)
-                ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
+                ids = list(store.submit([submission], soon=waker.soon, now_us=now_us()).ids)
                 waker.now()  # otherwise nodes see them at their next poll
                 return ids
 

@@ -9,7 +9,7 @@ with its first connection.
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,7 +42,6 @@ class SafeTransport(httpx.BaseTransport):
         total_timeout_s: float = TOTAL_TIMEOUT_S,
         halt: threading.Event | None = None,
         resolve: Resolve = resolve,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare for one request.
 
@@ -51,7 +50,7 @@ class SafeTransport(httpx.BaseTransport):
         (SendAborted).
         """
         addresses = SafeAddresses(hosts=hosts, private=private, resolve=resolve)
-        backend = _Backend(addresses, advice, total_timeout_s, halt or threading.Event(), clock)
+        backend = _Backend(addresses, advice, total_timeout_s, halt or threading.Event())
         self._pool = httpcore.ConnectionPool(network_backend=backend)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -107,15 +106,10 @@ class _Backend(httpcore.NetworkBackend):
     """Connections that share the time limit of one request, which begins with the first of them."""
 
     def __init__(
-        self,
-        addresses: SafeAddresses,
-        advice: str,
-        total_timeout_s: float,
-        halt: threading.Event,
-        clock: Callable[[], float],
+        self, addresses: SafeAddresses, advice: str, total_timeout_s: float, halt: threading.Event
     ) -> None:
         self._addresses, self._advice = addresses, advice
-        self._total_timeout_s, self._halt, self._clock = total_timeout_s, halt, clock
+        self._total_timeout_s, self._halt = total_timeout_s, halt
         self._ends: float | None = None
         self._inner = httpcore.SyncBackend()
 
@@ -125,8 +119,8 @@ class _Backend(httpcore.NetworkBackend):
         if self._halt.is_set():
             raise SendAborted
         if self._ends is None:
-            self._ends = self._clock() + self._total_timeout_s
-        remaining_s = self._ends - self._clock()
+            self._ends = time.monotonic() + self._total_timeout_s
+        remaining_s = self._ends - time.monotonic()
         if remaining_s <= 0:
             raise httpcore.ReadTimeout(f"the whole took more than {self._total_timeout_s:g} s")
         return remaining_s if timeout is None else min(timeout, remaining_s)

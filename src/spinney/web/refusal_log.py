@@ -38,8 +38,8 @@ async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, *
 class RefusalWriter(BackgroundLoop):
     """Writes the counted refusals every half minute, and at the end."""
 
-    def __init__(self, stores: StorePool, refusals: RefusalLog, every_s: float = EVERY_S) -> None:
-        self._stores, self._refusals, self._every_s = stores, refusals, every_s
+    def __init__(self, stores: StorePool, refusals: RefusalLog) -> None:
+        self._stores, self._refusals = stores, refusals
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
@@ -48,7 +48,7 @@ class RefusalWriter(BackgroundLoop):
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(EVERY_S)
             with suppress(SpinneyError):
                 await self._enter(all_=False)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.model.errors import StoreUnavailable, StoreUnusable
 from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult, DueDelivery
-from spinney.reports.http_post import SendAborted, Transport
+from spinney.reports.http_post import SendAborted
 from spinney.web.request_context import now_us
 from spinney.web.store_pool import StorePool
 
@@ -64,18 +64,13 @@ class WebhookSender:
         stores: StorePool,
         *,
         private: bool = False,
-        clock: Callable[[], int] = now_us,
-        transport: Transport | None = None,
         poll_s: float = POLL_S,
         measure: Callable[[str, float], None] = lambda outcome, took_s: None,
     ) -> None:
-        """``private``: URLs may lead to loopback and private addresses. ``clock``: returns microseconds since 1970 UTC.
-        ``transport``: replaces ``SafeTransport``, for tests. ``measure`` is called with the outcome of each try and the
-        seconds that it took."""
-        self._measure = measure
-        self._stores, self._clock, self._poll_s = stores, clock, poll_s
+        """``private``: URLs may lead to loopback and private addresses. ``measure`` is called with the outcome of each
+        try and the seconds that it took."""
+        self._stores, self._private, self._poll_s, self._measure = stores, private, poll_s, measure
         self._halt = threading.Event()
-        self._private, self._transport = private, transport or self._safe_transport
         self._post_threads = ThreadPoolExecutor(SENDS_MAX, thread_name_prefix="webhook")
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: Counter[str] = Counter()
@@ -141,9 +136,7 @@ class WebhookSender:
         server may run without any."""
         while True:
             try:
-                while await self._stores.run(
-                    lambda store: store.webhooks.remove_expired(now_us=self._clock())
-                ):
+                while await self._stores.run(lambda store: store.webhooks.remove_expired(now_us=now_us())):
                     pass
             except StoreUnusable as error:
                 log.warning("old deliveries of webhooks are not removed now: %s", error)
@@ -156,7 +149,7 @@ class WebhookSender:
         if len(self._tasks) >= SENDS_MAX:
             return
         first_due_us = await self._stores.run(lambda store: store.webhooks.first_due_us())
-        now = self._clock()
+        now = now_us()
         chosen = self._choose([name for name, due_us in first_due_us.items() if due_us <= now])
         if not chosen:
             return
@@ -226,20 +219,20 @@ class WebhookSender:
     async def _send(self, due: DueDelivery) -> DeliveryResult:
         """Send a delivery. Its errors become results; raises StoreUnusable when the store cannot be read."""
         try:
-            body = await self._stores.run(lambda store: webhook_delivery.body(store, due, self._clock))
+            body = await self._stores.run(lambda store: webhook_delivery.body(store, due, now_us))
             return await asyncio.get_running_loop().run_in_executor(
                 self._post_threads,
-                lambda: webhook_delivery.send(due, body, clock=self._clock, transport=self._transport),
+                lambda: webhook_delivery.send(due, body, clock=now_us, transport=self._safe_transport),
             )
         except SendAborted:
-            return webhook_delivery.aborted(self._clock)
+            return webhook_delivery.aborted(now_us)
         except webhook_delivery.NotVisible as error:
             return webhook_delivery.dropped(error)
         except StoreUnusable:
             raise
         except Exception:
             log.exception("delivery %s could not be made", due.delivery.delivery)
-            return webhook_delivery.faulty(due, self._clock)
+            return webhook_delivery.faulty(due, now_us)
 
     async def _record(self, due: DueDelivery, result: DeliveryResult) -> None:
         """Record the result, and try again while the store is unavailable, until the lease of the
@@ -251,10 +244,10 @@ class WebhookSender:
         while True:
             try:
                 await self._stores.run(
-                    lambda store: store.webhooks.record_result(due, result, now_us=self._clock())
+                    lambda store: store.webhooks.record_result(due, result, now_us=now_us())
                 )
             except StoreUnavailable:
-                if self._halt.is_set() or self._clock() > (due.delivery.next_us or 0):
+                if self._halt.is_set() or now_us() > (due.delivery.next_us or 0):
                     raise
                 await asyncio.sleep(STORE_RETRY_S)
             else:

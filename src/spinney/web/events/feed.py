@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -124,10 +124,8 @@ class Feed(BackgroundLoop):
     """Reads the watched topics within ``async with``; leaving ends all streams. All methods belong to the
     event loop."""
 
-    def __init__(
-        self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._stores, self._least_s, self._monotonic = stores, least_s, monotonic
+    def __init__(self, stores: StorePool, *, least_s: float = LEAST_S) -> None:
+        self._stores, self._least_s = stores, least_s
         self._watched: dict[tuple[str, str, Rights], WatchedTopic] = {}
         self._number = 0
         self._has_watchers = asyncio.Event()
@@ -169,7 +167,7 @@ class Feed(BackgroundLoop):
         for topic in watcher.watched:
             topic.watchers.discard(watcher)
             if not topic.watchers:
-                topic.left_s = self._monotonic()
+                topic.left_s = time.monotonic()
 
     def _watched_topic(self, topic: Topic, context: RequestContext) -> WatchedTopic:
         """Return the topic that all callers who see the same share; it is added if nobody watches it yet."""
@@ -212,7 +210,7 @@ class Feed(BackgroundLoop):
             self._signature = signature
             for topic in self._watched.values():
                 topic.stale = True
-        now_s = self._monotonic()
+        now_s = time.monotonic()
         for topic in list(self._watched.values()):
             stale = topic.stale or now_s - topic.looked_s >= RECHECK_S
             if not topic.watchers or now_s < topic.due_s or not (stale or topic.event is None):
@@ -224,7 +222,7 @@ class Feed(BackgroundLoop):
             except Exception:
                 # What one topic cannot show must not keep the others from being shown.
                 log.exception("the topic %r cannot be looked at", topic.topic.name)
-                topic.due_s = self._monotonic() + RECHECK_S
+                topic.due_s = time.monotonic() + RECHECK_S
 
     async def _look_at(self, watched: WatchedTopic) -> None:
         """Read one topic, and give its watchers an event if its state has changed. The next look comes after a multiple
@@ -244,7 +242,7 @@ class Feed(BackgroundLoop):
         state, took_s = await self._stores.run(look)
         data = written(state)
         mark = sha256(data).digest()
-        watched.looked_s = self._monotonic()
+        watched.looked_s = time.monotonic()
         watched.took_s = took_s
         dear = sum(1 for other in self._watched.values() if other.watchers and SHARE * other.took_s > LEAST_S)
         watched.due_s = watched.looked_s + max(
@@ -262,7 +260,7 @@ class Feed(BackgroundLoop):
 
     def _forget(self) -> None:
         """Drop the topics that have had no watchers for ``LINGER_S`` seconds."""
-        now_s = self._monotonic()
+        now_s = time.monotonic()
         for key, topic in list(self._watched.items()):
             if not topic.watchers and topic.left_s is not None and now_s - topic.left_s > LINGER_S:
                 del self._watched[key]

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from spinney.model.errors import SpinneyError
@@ -43,18 +42,16 @@ class Sample:
 
 
 class History(BackgroundLoop):
-    """Takes a sample every ``every_s`` seconds while its ``async with`` block lasts; the latest ``KEPT`` are kept."""
+    """Takes a sample every ``EVERY_S`` seconds while its ``async with`` block lasts; the latest ``KEPT`` are kept."""
 
-    def __init__(
-        self, stores: StorePool, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
-    ):
-        self._stores, self._every_s, self._monotonic = stores, every_s, monotonic
+    def __init__(self, stores: StorePool) -> None:
+        self._stores = stores
         self.samples: deque[Sample] = deque(maxlen=KEPT)
 
     async def _run(self) -> None:
         """Take samples until cancelled. One that cannot be taken is left out."""
         while True:
-            begun = self._monotonic()
+            begun = time.monotonic()
             try:
                 self.samples.append(
                     sample(await self._stores.run(self._stores.stats_cache.of_all, long=True))
@@ -63,8 +60,8 @@ class History(BackgroundLoop):
                 log.debug("no sample: %s", error)  # requests meet the same error, and report it
             except Exception:
                 log.exception("a fault in the sampling")
-            took_s = self._monotonic() - begun
-            await asyncio.sleep(max(self._every_s, SHARE * took_s))
+            took_s = time.monotonic() - begun
+            await asyncio.sleep(max(EVERY_S, SHARE * took_s))
 
 
 def sample(stats: Stats) -> Sample:

@@ -7,7 +7,7 @@ document, and takes back the number of the last event: a client that comes back 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from spinney.model.errors import StoreUnavailable
@@ -31,16 +31,10 @@ class Stream:
     called."""
 
     def __init__(
-        self,
-        feed: Feed,
-        topics: Sequence[Topic],
-        context: RequestContext,
-        *,
-        last: str | None,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, feed: Feed, topics: Sequence[Topic], context: RequestContext, *, last: str | None
     ) -> None:
         """``last``: the id of the last event that the client has."""
-        self._feed, self._topics, self._context, self._monotonic = feed, topics, context, monotonic
+        self._feed, self._topics, self._context = feed, topics, context
         self._renewal = context.lasting
         self._watcher: Watcher = feed.watch(topics, context, last=last)
 
@@ -53,7 +47,7 @@ class Stream:
         more. While nothing happens a comment goes out every ``BEAT_S`` seconds. While the store does not
         answer nothing is sent, and the events are kept."""
         yield f"retry: {RETRY_MS}\n\n".encode()
-        sent_s = self._monotonic()
+        sent_s = time.monotonic()
         while not self._watcher.ended:
             await self._watcher.wait(self._renewal.every_s)
             try:
@@ -66,8 +60,8 @@ class Stream:
                 yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
                 return
             text = b"".join(_written(self._watcher.event_id(event), event) for event in events)
-            if text or self._monotonic() - sent_s >= BEAT_S:
-                sent_s = self._monotonic()
+            if text or time.monotonic() - sent_s >= BEAT_S:
+                sent_s = time.monotonic()
                 yield text or _BEAT
 
     async def _allowed(self) -> list[Event]:

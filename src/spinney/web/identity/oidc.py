@@ -13,15 +13,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from spinney.model.errors import BadLogin, StoreUnavailable, UsageError
 from spinney.model.rights.accounts import new_secret
 from spinney.web.settings import Oidc
-
-if TYPE_CHECKING:
-    import httpx
 
 ANSWER_S = 10.0
 """How many seconds the provider may take for each step of an answer."""
@@ -84,15 +81,8 @@ class Provider:
     """The client of one issuer. It fetches the provider's description and keys when they are needed, and keeps them for
     ``KEYS_S`` seconds."""
 
-    def __init__(
-        self,
-        oidc: Oidc,
-        secret: str,
-        *,
-        transport: "httpx.AsyncBaseTransport | None" = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._oidc, self._secret, self._transport, self._clock = oidc, secret, transport, clock
+    def __init__(self, oidc: Oidc, secret: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._oidc, self._secret, self._clock = oidc, secret, clock
         self._described: tuple[float, Mapping[str, Any]] | None = None
         self._keys: tuple[float, Any] | None = None
         self._once = asyncio.Lock()
@@ -271,9 +261,7 @@ class Provider:
 
         try:
             async with (
-                httpx.AsyncClient(
-                    transport=self._transport, timeout=ANSWER_S, follow_redirects=False
-                ) as client,
+                httpx.AsyncClient(timeout=ANSWER_S, follow_redirects=False) as client,
                 client.stream(method, address, **more) as answer,
             ):
                 content = b""

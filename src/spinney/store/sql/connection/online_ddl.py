@@ -37,19 +37,18 @@ def retry_until_altered(
     alter: Callable[[], None],
     connector: "Connector",
     *,
-    monotonic: Callable[[], float] = time.monotonic,
     rest: Callable[[float], None] = time.sleep,
     patience_s: float = PATIENCE_S,
 ) -> None:
     """Run the transaction ``alter`` again until it gets its tables, with a pause of ``REST_S`` between two
     tries, in which the writers that have queued behind it go on. Raises StoreUnusable, which names the
     transaction that keeps them, after ``patience_s``; nothing was changed then."""
-    give_up = monotonic() + patience_s
+    give_up = time.monotonic() + patience_s
     while True:
         try:
             return alter()
         except psycopg.errors.LockNotAvailable as error:
-            if monotonic() >= give_up:
+            if time.monotonic() >= give_up:
                 raise StoreUnusable(
                     f"{connector.name} could not be changed in {patience_s:.0f} s, because another session keeps a "
                     f"table locked{_oldest(connector)}; end that, and run it again: nothing was changed"
@@ -87,7 +86,7 @@ def _oldest(connector: "Connector") -> str:
 # --- indexes ----------------------------------------------------------------------------------
 
 
-def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = time.sleep) -> None:
+def build_indexes(connector: "Connector") -> None:
     """Build the indexes that are marked as still to be built, beside writers, however long it takes. Only one process
     builds at a time, and on a direct connection, because the lock belongs to a session, which a pooler does not keep.
     Raises StoreUnusable behind a pooler."""
@@ -105,7 +104,7 @@ def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = tim
             while not _value(
                 connection, "select pg_try_advisory_lock(hashtext(%s))", f"spinney indexes {connector.schema}"
             ):
-                rest(REST_S)
+                time.sleep(REST_S)
             for mark, sql in _marked(connection, connector.schema):
                 _build(connection, connector.schema, _name(mark), sql)
                 connection.execute(f'delete from "{connector.schema}".meta where name = %s', (mark,))
