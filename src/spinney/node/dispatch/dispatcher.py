@@ -24,7 +24,14 @@ from spinney.node.dispatch.job_lists import messages, with_extras
 from spinney.node.dispatch.lanes import Lane, Lanes
 from spinney.node.dispatch.lookahead import Lookahead, backlogged, cold_slot_request
 from spinney.node.dispatch.record_queue import RecordQueue
-from spinney.node.dispatch.records import detailed_record, interrupted_outcome, success_records
+from spinney.node.dispatch.records import (
+    BESIDE,
+    detailed_record,
+    exit_outcome,
+    interrupted_outcome,
+    is_within_limit,
+    success_records,
+)
 from spinney.node.dispatch.slots import PoolWorker, Slot, Task
 from spinney.node.dispatch.worker_pool import WorkerPool
 from spinney.node.workers.worker_reports import Exit, Row
@@ -37,7 +44,6 @@ RECALL_PAUSE_S = 0.05
 """The least time between two recalls of a slot, so that a stream of new jobs does not cause a storm of recalls."""
 
 _UNSAID = "its worker died before it could report how it ended"
-_BESIDE = "its worker was ended, not because of this attempt"
 _BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
 """Outcomes that a worker may report only for an attempt that was asked to end."""
 
@@ -346,7 +352,7 @@ class Dispatcher:
         outcome = Outcome(detail.get("outcome", "ok"))
         message = detail.get("message")
         ending = worker.endings.get(fence)
-        if ending is not None and ending[0] is Outcome.TIMEOUT and _within_its_limit(task, row):
+        if ending is not None and ending[0] is Outcome.TIMEOUT and is_within_limit(task, row):
             blocked_s, blocker = detail["blocked"]
             outcome, message = interrupted_outcome(
                 task.lane, f"{blocker} blocked its event loop for {blocked_s:.1f} s"
@@ -356,7 +362,7 @@ class Dispatcher:
         elif ending is not None and (outcome not in PASSED or ending[0] is Outcome.TIMEOUT):
             outcome, message = ending
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
-            outcome, message = interrupted_outcome(task.lane, _BESIDE)
+            outcome, message = interrupted_outcome(task.lane, BESIDE)
         elif outcome not in PASSED and fence in worker.uncertain_requests:
             outcome, message = Outcome.LOST, worker.uncertain_requests[fence]
         record = detailed_record(task, row, outcome, message, keep=keep)
@@ -402,7 +408,7 @@ class Dispatcher:
         for fence, task in worker.held.items():
             line, job_id = running.get(fence), task.lease.job_id
             if line is not None:
-                outcome, message = self._ending(worker, task, how)
+                outcome, message = exit_outcome(worker, task, how)
                 remark = remarked.get(fence)
                 record = Record(
                     job_id, fence, outcome, line.started_us, now_us, message=message, remark=remark
@@ -423,20 +429,6 @@ class Dispatcher:
                 self._measurements.ended(task.lane.key, record)
         self._queue.add(records)
 
-    def _ending(self, worker: PoolWorker, task: Task, how: Exit) -> tuple[Outcome, str]:
-        """Return outcome and message of an attempt that ran when its worker ended. The cause is looked for in
-        this order: the attempt itself was being ended (its time limit, a cancel request); the worker was
-        being ended because of another attempt; several attempts ran, of which any may have killed it; this
-        attempt alone ran, and has died."""
-        ending = worker.endings.get(task.lease.fence)
-        if ending is not None:
-            return ending
-        if how.forced:  # it ran beside the attempt that had to be ended, and is not to blame
-            return interrupted_outcome(task.lane, _BESIDE)
-        if len(how.running) > 1:
-            return interrupted_outcome(task.lane, f"{how} while {len(how.running)} attempts ran in it")
-        return Outcome.DIED, str(how)
-
     def _leave(self, tasks: Sequence[Task]) -> None:
         """Take tasks out of their slots, which are free again when they were the last ones."""
         for task in tasks:
@@ -444,13 +436,3 @@ class Dispatcher:
             task.slot.expected_us -= task.expected_us
             if task.slot.held == 0:
                 task.slot.emptied()
-
-
-def _within_its_limit(task: Task, row: Row) -> bool:
-    """Return whether an attempt has not exceeded its time limit by itself: the time does not count for which others
-    blocked its event loop."""
-    limit_s, (_, started_us, ended_us, detail) = task.lane.stage.timeout_s, row
-    if limit_s is None or "blocked" not in detail:
-        return False
-    blocked_s: float = detail["blocked"][0]
-    return bool((ended_us - started_us) / 1e6 - blocked_s < limit_s)

@@ -1,4 +1,4 @@
-"""Make records of workers' rows, thousands a second.
+"""Make records of workers' rows, thousands a second, and decide how attempts have ended that sent none.
 
 A worker's row is what user code did; the outcome in the record is what the node makes of it, which the
 dispatcher decides (``Dispatcher._unusual``). Nothing here raises on what a stage has returned: it is JSON
@@ -13,9 +13,10 @@ from spinney.model.jobs import Record
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.lanes import Lane
-from spinney.node.dispatch.slots import Task
-from spinney.node.workers.worker_reports import Row
+from spinney.node.dispatch.slots import PoolWorker, Task
+from spinney.node.workers.worker_reports import Exit, Row
 
+BESIDE = "its worker was ended, not because of this attempt"
 _OK = Outcome.OK
 
 
@@ -88,3 +89,27 @@ def interrupted_outcome(lane: Lane, message: str) -> tuple[Outcome, str]:
     uses up no attempt, and ``lost`` where its type must not run twice unasked: then its job becomes
     orphaned."""
     return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message
+
+
+def exit_outcome(worker: PoolWorker, task: Task, how: Exit) -> tuple[Outcome, str]:
+    """Return outcome and message of an attempt that ran when its worker ended. The cause is looked for in this order:
+    the attempt itself was being ended (its time limit, a cancel request); the worker was being ended because of another
+    attempt; several attempts ran, of which any may have killed it; this attempt alone ran, and has died."""
+    ending = worker.endings.get(task.lease.fence)
+    if ending is not None:
+        return ending
+    if how.forced:  # it ran beside the attempt that had to be ended, and is not to blame
+        return interrupted_outcome(task.lane, BESIDE)
+    if len(how.running) > 1:
+        return interrupted_outcome(task.lane, f"{how} while {len(how.running)} attempts ran in it")
+    return Outcome.DIED, str(how)
+
+
+def is_within_limit(task: Task, row: Row) -> bool:
+    """Return whether an attempt has not exceeded its time limit by itself: the time does not count for which others
+    blocked its event loop."""
+    limit_s, (_, started_us, ended_us, detail) = task.lane.stage.timeout_s, row
+    if limit_s is None or "blocked" not in detail:
+        return False
+    blocked_s: float = detail["blocked"][0]
+    return bool((ended_us - started_us) / 1e6 - blocked_s < limit_s)
