@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, shared_host, signal_thread
 
-from spinney.node.worker.concurrent_worker import _LATE_S, _Attempt
 from spinney.node.worker.loop_watch import BLOCKED_S, LOOK_S
+from spinney.node.worker.running_attempt import LATE_S, RunningAttempt
 
 __all__ = ["host", "shared_host"]
 
@@ -162,7 +162,7 @@ async def test_nobody_is_late_that_is_ended_with_the_worker_however_often_that_i
         os.kill(worker.pid, signal.SIGTERM)
         host.give(worker, "thread_passes", (fence, "{}"), type_="many")
         await host.until(lambda fence=fence: fence in host.returned)  # the worker has got it
-        await asyncio.sleep(2 * _LATE_S)
+        await asyncio.sleep(2 * LATE_S)
     (tmp_path / "go on").touch()
     await host.until(lambda: {1, 2} <= set(host.rows))
     # Then no attempt is named whose own cancellation was requested
@@ -174,7 +174,7 @@ async def test_nobody_is_late_that_is_ended_with_the_worker_however_often_that_i
 )
 def test_a_cancellation_is_late_only_when_the_event_loop_has_had_time_for_it(waited_s, stopped, late):
     parts = dict.fromkeys(("assignment", "line", "port", "output", "started_us", "since_ns", "written_bytes"))
-    attempt = _Attempt(**parts, stopped=stopped, cancel_requested_s=7.0)
+    attempt = RunningAttempt(**parts, stopped=stopped, cancel_requested_s=7.0)
     assert attempt.is_late(7.0 + waited_s) is late
     attempt.cancel_requested_s = None
     assert not attempt.is_late(7.0 + waited_s)

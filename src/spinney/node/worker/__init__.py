@@ -3,6 +3,7 @@
 ``worker``             the process: it loads the application, says hello, and serves
 ``serial_worker``      one attempt at a time: ``process``, ``cold`` and ``program`` stages
 ``concurrent_worker``  many attempts at once: ``thread`` and ``async`` stages
+``running_attempt``    one of these attempts: a thread or a task
 ``loop_watch``         which attempt blocks the event loop of the others
 ``stage_runners``      the functions that run the application's stages
 ``program``            stages that are programs of any language

@@ -15,7 +15,6 @@ supervisor sends ``end`` first, so that the others may finish. Attempts that sti
 are reported as ``returned`` whatever their result, which may be incomplete."""
 
 import asyncio
-import contextvars
 import ctypes
 import inspect
 import os
@@ -26,7 +25,6 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -40,6 +38,7 @@ from spinney.node.worker.attempt_tools import AttemptTools
 from spinney.node.worker.loop_watch import LoopWatch
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState, SavedDescriptors
+from spinney.node.worker.running_attempt import RunningAttempt
 from spinney.node.worker.stage_runners import Runner
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
@@ -49,50 +48,7 @@ from spinney.node.workers.termination import end_process_on_error
 from spinney.node.workers.wire import Channel
 from spinney.tracing.current import attempt_context
 
-_LATE_S = 0.1
-"""From how many seconds on a cancel request that waits for the event loop shows, at TERM, that the loop is blocked.
-It is short because the grace period of a stage may be."""
 _libc = ctypes.CDLL(None)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Attempt:
-    """A running attempt. ``line``: its line on the page. ``written_bytes``: how much had been written past
-    Python's streams when it began, by all attempts of this process."""
-
-    assignment: Assignment
-    line: int
-    port: ConcurrentPort
-    output: AttemptOutput
-    started_us: int
-    since_ns: int
-    """Its start by the clock of ``sync``."""
-    written_bytes: int
-    stopped: bool = False
-    """Whether it was stopped with the worker, and not by its own cancel request: its outcome does not count."""
-    context: contextvars.Context = field(default_factory=contextvars.copy_context)
-    is_async: bool = False
-    task: "asyncio.Task[None] | None" = None
-    """The task of an ``async`` stage; None until the event loop has made it."""
-    stage_ended: bool = False
-    """Whether an ``async`` stage has ended; its task reports the attempt."""
-    thread: int = 0
-    """The identifier of its thread; 0: it has none."""
-    document: bytes | None = None
-    """The frames of its failure, until its folder is synced."""
-    cancel_requested_s: float | None = None
-    """Since when the cancellation of its task waits for the event loop, on the monotonic clock; None: it does not."""
-    blocked_s: float = 0.0
-    """For how many seconds other attempts have blocked the event loop while it ran."""
-    blocker: str = ""
-    """The stage and job of the last attempt that blocked it; empty: none did."""
-
-    def is_late(self, now_s: float) -> bool:
-        """Return whether the event loop has not carried out a cancel request for this attempt alone for so long that
-        another one must have blocked it. ``now_s``: the time of the monotonic clock."""
-        if self.cancel_requested_s is None or self.stopped:
-            return False
-        return now_s - self.cancel_requested_s >= _LATE_S
 
 
 @end_process_on_error
@@ -102,7 +58,7 @@ def _run_or_end(call: Callable[..., Any], *args: Any) -> None:
 
 
 @end_process_on_error
-def _require_end(attempt: _Attempt, task: "asyncio.Task[None]") -> None:
+def _require_end(attempt: RunningAttempt, task: "asyncio.Task[None]") -> None:
     """Raise what ended the task of an attempt before that was reported, which ends the process. A task is also
     cancelled, after the report, if its stage cancelled it without awaiting anything afterwards."""
     if not (attempt.stage_ended and task.cancelled()):
@@ -122,7 +78,7 @@ class ConcurrentWorker:
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         self._lock = threading.Lock()
         """Protects ``_running`` and ``_waiting``."""
-        self._running: dict[int, _Attempt] = {}
+        self._running: dict[int, RunningAttempt] = {}
         self._waiting: deque[tuple[str, str, list[Any]]] = deque()
         """Attempts that wait for a line on the page."""
         self._lines = list(range(tools.page.lines))
@@ -229,7 +185,7 @@ class ConcurrentWorker:
 
     def _begin_waiting(self) -> None:
         """Begin waiting attempts; the caller holds the lock."""
-        tasks: list[tuple[_Attempt, Runner]] = []
+        tasks: list[tuple[RunningAttempt, Runner]] = []
         while self._waiting and self._lines and not self._ending:
             type_, stage, row = self._waiting.popleft()
             attempt, runner = self._begin(type_, stage, row), self._stages.runner(type_, stage)
@@ -248,11 +204,11 @@ class ConcurrentWorker:
         with suppress(RuntimeError):
             self._pool.submit(_run_or_end, call, *args)
 
-    def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
+    def _begin(self, type_: str, stage: str, row: list[Any]) -> RunningAttempt:
         """Note an attempt as running, here and on the page, in a context of its own; the caller holds the
         lock. From now on a death of the worker concerns it."""
         job_id, fence, number, params, parent_id, root_id, *extras = row
-        attempt = _Attempt(
+        attempt = RunningAttempt(
             assignment=Assignment(
                 job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders, *extras
             ),
@@ -272,7 +228,7 @@ class ConcurrentWorker:
 
     # --- running --------------------------------------------------------------------------
 
-    def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
+    def _run_in_thread(self, attempt: RunningAttempt, runner: Runner) -> None:
         """Run a ``thread`` stage to its end; this is the work of one thread of the pool, within the attempt's
         context."""
         assignment, attempt.thread = attempt.assignment, threading.get_ident()
@@ -294,13 +250,13 @@ class ConcurrentWorker:
                 self._loop.run_forever()
 
     @end_process_on_error
-    def _start_tasks(self, begun: list[tuple[_Attempt, Runner]]) -> None:
+    def _start_tasks(self, begun: list[tuple[RunningAttempt, Runner]]) -> None:
         """Start attempts as tasks; this runs in the event loop, once for all that begin together."""
         for attempt, runner in begun:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
             attempt.task.add_done_callback(partial(_require_end, attempt))
 
-    async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
+    async def _run_as_task(self, attempt: RunningAttempt, runner: Runner) -> None:
         """Run an ``async`` stage to its end. A CancelledError is a cancellation only if one was requested;
         otherwise the stage has cancelled itself, which is an error."""
         assignment = attempt.assignment
@@ -334,7 +290,7 @@ class ConcurrentWorker:
 
     # --- ending ---------------------------------------------------------------------------
 
-    def _caught(self, attempt: _Attempt, error: BaseException) -> result_rows.Detail:
+    def _caught(self, attempt: RunningAttempt, error: BaseException) -> result_rows.Detail:
         """Return the detail of an attempt that raised, and capture the frames of a failure."""
         assignment = attempt.assignment
         redactor = self._stages.redactor(assignment.type, assignment.params)
@@ -347,7 +303,7 @@ class ConcurrentWorker:
         if os.getpid() != self._pid:
             os._exit(1)
 
-    def _end_in_thread(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
+    def _end_in_thread(self, attempt: RunningAttempt, detail: result_rows.Detail | None) -> None:
         """Sync an attempt's files, keep the frames of its failure, and report its end. It runs in a thread of
         the pool, because a disk may be slow."""
         assignment = attempt.assignment
@@ -360,7 +316,7 @@ class ConcurrentWorker:
         self._send_done()
         self._stop_if_ended()
 
-    def _finish(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
+    def _finish(self, attempt: RunningAttempt, detail: result_rows.Detail | None) -> None:
         """Make the row of an attempt that has ended, take it off the page, and begin those that wait for a
         line. The last running attempt also restores the process: leftover processes, descriptors and state
         can be nobody else's then. When that fails the worker ends."""
@@ -445,7 +401,7 @@ class ConcurrentWorker:
                     attempt.cancel_requested_s = attempt.cancel_requested_s or time.monotonic()
                     self._loop.call_soon_threadsafe(self._cancel_task, attempt, attempt.task)
 
-    def _cancel_task(self, attempt: _Attempt, task: "asyncio.Task[None] | None") -> None:
+    def _cancel_task(self, attempt: RunningAttempt, task: "asyncio.Task[None] | None") -> None:
         """Cancel the task of an attempt; this runs in the event loop. ``task``: the task, if there was one when that
         was requested; a later one looks for the request itself."""
         attempt.cancel_requested_s = None
