@@ -26,7 +26,8 @@ from spinney.model.rights.actor import Actor
 from spinney.store.contract import SubmitResult
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.sqlite import SqliteDatabase, SqliteTx, add_functions
+from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.connection.sqlite_tx import SqliteTx, add_functions
 from spinney.store.sql.session import Session
 from spinney.store.sql.store import SqlStore
 

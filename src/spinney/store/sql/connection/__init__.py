@@ -2,6 +2,7 @@
 
 ``database``             the interface that all statements use (``Database``, ``Tx``), and the common dialect of SQL
 ``sqlite``               the store in one SQLite file
+``sqlite_tx``            its transactions, which also read damaged text
 ``sqlite_file``          where that file may be, and what the driver's errors about it mean
 ``write_queue``          the order among processes that write to one SQLite file
 ``lock_wait``            the wait for a file that a foreign program has locked
