@@ -12,11 +12,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from spinney.folders import folders
 from spinney.model.attempts import remarks
@@ -35,9 +35,6 @@ from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.child import Child, Events
 from spinney.node.workers.start_trouble import StartTrouble
 from spinney.node.workers.worker_reports import Exit, Hello
-
-if TYPE_CHECKING:
-    from spinney.node.dispatch.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +55,23 @@ _BLOCKED = (
 
 class RunDirGone(SpinneyError):
     """The run-time directory was removed under a node, which ends it: nobody could see any more whether it is gone."""
+
+
+class Dispatcher(Protocol):
+    """The dispatcher, to which the pool reports what workers send."""
+
+    nothing_claimable: bool
+    """Nothing was claimable when last asked, and nothing has happened since."""
+
+    def done(self, worker: PoolWorker, rows: Sequence[Sequence[Any]]) -> None:
+        """Take the rows of attempts that have ended in this worker."""
+
+    def back(self, worker: PoolWorker, fences: Sequence[int]) -> None:
+        """Take leases that this worker hands back unbegun."""
+
+    def exited(self, worker: PoolWorker, how: Exit, remarked: Mapping[int, str]) -> None:
+        """Take the end of this worker, of which no process is left. ``remarked``: remarks on lost output, by
+        fence."""
 
 
 class WorkerPool(Events):
@@ -97,7 +111,7 @@ class WorkerPool(Events):
         self.start_trouble = StartTrouble(on_start_trouble, queue.request_claim)
         self._worker_ended = asyncio.Event()
 
-    def attach(self, dispatcher: "Dispatcher") -> None:
+    def attach(self, dispatcher: Dispatcher) -> None:
         """Report to this dispatcher; its constructor calls this, before any worker is started."""
         self.dispatcher = dispatcher
 
