@@ -32,14 +32,6 @@ def _host_name() -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "node"
 
 
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _starter() -> str | None:
-    return os.environ.get(STARTER_VARIABLE)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """All settings of a node; most have a good default. Making them raises UsageError for a value that cannot
@@ -52,7 +44,7 @@ class NodeSettings:
     """``module:attribute`` of the Spinney application whose stages run here."""
     name: str = field(default_factory=_host_name)
     """The node's name, which no other node of the store has at the same time; by default that of the host."""
-    slots: int = field(default_factory=_cpus)
+    slots: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     """How many attempts run at once, over all queues."""
     active: tuple[str, ...] = ()
     """The queues that it serves; empty: all, or all except ``ignored``."""
@@ -103,7 +95,7 @@ class NodeSettings:
     """The collector to which the spans of traced jobs are sent, as ``http://collector:4318/v1/traces``; None: none."""
     log_level: str = "info"
     """The lowest level that is logged: ``debug``, ``info``, ``warning`` or ``error``."""
-    starter: str | None = field(default_factory=_starter)
+    starter: str | None = field(default_factory=lambda: os.environ.get(STARTER_VARIABLE))
     """The bridge that has started the node, and starts it again; None: a person or systemd has started it."""
 
     def __post_init__(self) -> None:

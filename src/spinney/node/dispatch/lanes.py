@@ -79,7 +79,6 @@ class Lanes:
             for s in t.stages
             if s.isolation is not Isolation.EXTERNAL
         }
-        self._claim_requests: dict[tuple[str, str], LaneRequest] = {}
         self.any_cold = any(not lane.warm for lane in self._lanes.values())
         """Whether some lane needs no warm worker."""
         self.any_orphan = any(lane.orphan for lane in self._lanes.values())
@@ -93,6 +92,4 @@ class Lanes:
 
     def claim_requests(self) -> Mapping[tuple[str, str], LaneRequest]:
         """Return how the node serves each lane now."""
-        for key, lane in self._lanes.items():
-            self._claim_requests[key] = lane.claim_request
-        return self._claim_requests
+        return {key: lane.claim_request for key, lane in self._lanes.items()}

@@ -90,7 +90,7 @@ class Limits:
         period; one that has not begun is recalled, and the store cancels its job when the lease goes back."""
         fence = task.lease.fence
         if not worker.child.concurrent and worker.child.page.fence() != fence:
-            worker.child.recall()  # it has not begun; the store settles it when it goes back
+            worker.child.recall()
             return
         log.info("cancelling job=%d fence=%d", task.lease.job_id, fence)
         worker.endings[fence] = (Outcome.CANCELLED, "cancelled while it ran")

@@ -139,7 +139,7 @@ class Recorder:
                 self._in_doubt = self._in_doubt or isinstance(error, CommitUncertain)
                 await self._pause(delays.next_s())
             except _NotRecorded as error:
-                if not any(record.outcome is not Outcome.RETURNED for record in records):
+                if all(record.outcome is Outcome.RETURNED for record in records):
                     raise error.cause from None
                 log.error("%d records cannot be recorded together", len(records), exc_info=error.cause)
                 return await self._one_by_one(records, error.cause), None
@@ -186,7 +186,6 @@ class Recorder:
         fences.update(record.fence for record in self._queue.pending())
         unheard = [(job_id, fence) for job_id, fence in reconciliation.leased if fence not in fences]
         leased = {fence for _, fence in reconciliation.leased}
-        # An attempt that had not begun leaves no history; only its lease is gone.
         unrecorded = [
             r
             for r in in_doubt

@@ -79,7 +79,7 @@ class Ticker:
     async def _drop_stack_request(self, fence: int) -> None:
         """Remove a request that was dealt with; where the store does not answer, the request expires by
         itself."""
-        with suppress(StoreUnusable):  # it expires
+        with suppress(StoreUnusable):
             await self._context.writer.call(lambda store: store.stack_requests.drop([fence]))
 
 

@@ -91,8 +91,7 @@ async def take_back(
             log.warning("killed %d processes that node %s had left behind", killed, instance)
         running = await asyncio.to_thread(read_pages, instances.pages_dir(this_host.run_dir, instance))
         await unsynced_files.sync_folders(this_host.folder_root)
-    begun = running
-    jobs = await db.call(lambda store: store.recover(node.id, begun, now_us=now_us()))
+    jobs = await db.call(lambda store: store.recover(node.id, running, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))
     if this_host.local(node):
         await asyncio.to_thread(instances.clear, this_host.run_dir, instance)

@@ -31,26 +31,21 @@ async def every(
     ``name`` is for the log. ``dispensable``: the node can do without this service, so an unexpected error is
     logged, and does not end it. Raises what the step raises otherwise, except StoreUnusable, after which it
     is tried again."""
-    delays = RetryDelays(seconds, 4 * seconds)
+    wake, delays = wake or asyncio.Event(), RetryDelays(seconds, 4 * seconds)
     while True:
-        if wake is not None:
-            wake.clear()
+        wake.clear()
         try:
             await step()
-        except StoreUnusable as error:
-            log.debug("%s waits: %s", name, error)
-            await asyncio.sleep(delays.next_s())
-            continue
-        except Exception:
-            if not dispensable:
+        except Exception as error:
+            if isinstance(error, StoreUnusable):
+                log.debug("%s waits: %s", name, error)
+            elif dispensable:
+                log.exception("%s has failed; the node works on, and tries it again later", name)
+            else:
                 raise
-            log.exception("%s has failed; the node works on, and tries it again later", name)
             await asyncio.sleep(delays.next_s())
             continue
         delays.reset()
-        if wake is None:
-            await asyncio.sleep(seconds)
-            continue
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await wake.wait()

@@ -5,6 +5,7 @@ it has, a stage that it does not serve, jobs that it hands back) by polling; so 
 accumulated since the last time. A single node wakes nobody."""
 
 import asyncio
+from functools import partial
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import on_wake
@@ -26,10 +27,9 @@ class PeerWaker:
 
     async def run(self) -> None:
         """Wake other nodes, at most once every ``EVERY_S`` seconds, until the task is cancelled."""
-        await on_wake(self._due, self._wake_peers, "waking other nodes", pause_s=EVERY_S)
-
-    async def _wake_peers(self) -> None:
-        await self._context.reader.call(self._wake)  # the reader, so that no flush waits for it
+        # By the reader, so that no flush waits for it.
+        wake_peers = partial(self._context.reader.call, self._wake)
+        await on_wake(self._due, wake_peers, "waking other nodes", pause_s=EVERY_S)
 
     def _wake(self, store: Store) -> None:
         """Wake the nodes of the store, if there is an active one besides this. It runs in the reader's

@@ -61,13 +61,8 @@ def thread_stacks(interrupted: FrameType | None, *, leave_out: frozenset[int] = 
     stacks = []
     for thread in threading.enumerate():
         if thread.ident in frames and thread.ident not in leave_out:
-            stacks.append(Stack(f"thread {thread.name}", frame_positions(frames[thread.ident])))
+            stacks.append(Stack(f"thread {thread.name}", [*traceback.walk_stack(frames[thread.ident])][::-1]))
     return stacks
-
-
-def frame_positions(frame: FrameType) -> list[Position]:
-    """Return the positions of a frame and its callers, the outermost first."""
-    return list(traceback.walk_stack(frame))[::-1]
 
 
 def task_stack(task: "asyncio.Task[Any]", name: str) -> Stack:
