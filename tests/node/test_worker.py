@@ -44,7 +44,6 @@ async def test_it_introduces_the_application(host):
     await host.until(lambda: host.hellos)
     (hello,) = host.hellos
     assert hello.error is None
-    assert hello.pid == worker.pid
     assert [t.name for t in hello.types] == ["sample", "program", "many"]
     assert [(q.name, q.limit) for q in hello.queues] == [("slow", 2)]
     assert [(lock.name, lock.capacity) for lock in hello.locks] == [("disk:*", 100)]

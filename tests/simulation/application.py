@@ -54,10 +54,8 @@ class Application:
 
         self.declared = (self.types, self.queues, self.locks)
 
-    def hello(self, pid: int) -> Hello:
-        return Hello(
-            pid=pid, types=self.types, queues=self.queues, locks=self.locks, schedules=self.schedules
-        )
+    def hello(self) -> Hello:
+        return Hello(types=self.types, queues=self.queues, locks=self.locks, schedules=self.schedules)
 
     @property
     def by_name(self) -> Mapping[str, TypeSpec]:

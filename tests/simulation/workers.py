@@ -231,7 +231,7 @@ class Worker:
     def run(self) -> None:
         """Report that the application is loaded, and begin."""
         self._greeted = True
-        self._child.send("hello", self.world.application.hello(self._child.pid))
+        self._child.send("hello", self.world.application.hello())
         if self.world.chance("worker_dies"):
             self._child.process.post(self._break, delay_s=self.world.draw(0.0, 3.0))
         self._next()

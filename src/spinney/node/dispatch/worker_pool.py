@@ -421,7 +421,7 @@ class WorkerPool(Events):
         # this node needs no report.
         if not (worker.hello_received or how.forced):
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
-            self._on_hello(Hello(pid=child.pid, error=why))
+            self._on_hello(Hello(error=why))
         # Its attempts count as ended only when their output is in its files.
         self._spawn(self._after_exit(worker, how, self._pump.remove(worker.name)))
 

@@ -106,7 +106,6 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
         with storeless(), reopened():
             app = load_app(target)
         hello = {
-            "pid": os.getpid(),
             "store": app.named_store,
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [queue.to_json() for queue in app.queues],
@@ -121,7 +120,7 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
         sentence = f"loading {target!r} failed with {type(error).__name__}: {error}; fix it"
         if isinstance(error, SpinneyError):
             sentence = str(error)
-        channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
+        channel.send({"hello": {"error": sentence}})
         return None
     channel.send({"hello": hello})
 

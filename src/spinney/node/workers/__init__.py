@@ -42,8 +42,8 @@ jobs travel in one message.
       {"cancel": [fence, ...]}      concurrent workers only; others read the page
       {"end": true}                 finish running attempts, hand back the rest, exit
     to the supervisor
-      {"hello": {"pid": ..., "store": url or null, "types": [TypeSpec.to_json(), ...], "queues": [...]}}
-      {"hello": {"pid": ..., "error": "the sentence that says why the application cannot be loaded"}}
+      {"hello": {"store": url or null, "types": [TypeSpec.to_json(), ...], "queues": [...]}}
+      {"hello": {"error": "the sentence that says why the application cannot be loaded"}}
       {"done": [row, ...]}          plain success: [fence, started_us, ended_us];
                                     else [fence, started_us, ended_us, {outcome, result, message,
                                     error, retryable, code, delay_s, lane, lock, output, log,

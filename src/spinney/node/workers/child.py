@@ -338,7 +338,6 @@ class Child:
         read."""
         try:
             greeting = Hello(
-                pid=self.pid,
                 store=hello.get("store"),
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
@@ -353,7 +352,7 @@ class Child:
             )
             if isinstance(error, SpinneyError):
                 why = str(error)
-            greeting = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
+            greeting = Hello(error=f"the worker cannot serve: {why}")
             self._signal(signal.SIGKILL)
         self.ready = greeting.error is None
         self._events.hello(self, greeting)

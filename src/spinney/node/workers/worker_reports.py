@@ -19,7 +19,6 @@ Row = Sequence[Any]
 class Hello:
     """The first message of a worker, after it has loaded the application, or why it could not."""
 
-    pid: int
     store: str | None = None
     """The store that the application's code names, if it does."""
     types: tuple[TypeSpec, ...] = ()
