@@ -2,17 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from spinney.commands.status_numbers import KILLED, Status, status
+from spinney.model.attempts.failures import Cause
 from spinney.model.jobs import Filter, Job
 from spinney.model.lineage import ancestors, superseded_by
 from spinney.model.states import State
 from spinney.service.queries import Queries
 from spinney.service.service import Service
-
-if TYPE_CHECKING:
-    from spinney.model.attempts.failures import Cause
 
 JOBS = "/api/v1/jobs"
 _OF_JOB = tuple(field.name for field in fields(Job))
@@ -65,7 +62,7 @@ def plain_job(details: JobDetails) -> Job:
     return Job(**{name: getattr(details, name) for name in _OF_JOB})
 
 
-def _details(queries: Queries, job: Job, cause: "Cause | None", superseded_by: int | None) -> JobDetails:
+def _details(queries: Queries, job: Job, cause: Cause | None, superseded_by: int | None) -> JobDetails:
     return JobDetails(
         **{name: getattr(job, name) for name in _OF_JOB},
         status=status(job.state, code=job.code, killed=cause is not None and cause.exception in KILLED),

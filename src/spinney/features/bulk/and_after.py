@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from spinney.features.bulk.step_run import PAGE, STEP, StepRun, pages
 from spinney.model.errors import NoSuch
@@ -24,9 +23,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.service.order_scope import OrderScope
-
-if TYPE_CHECKING:
-    from spinney.store.parts import Store
+from spinney.store.parts import Store
 
 _LASTING_FIELDS = (
     "states",
@@ -160,7 +157,7 @@ class AndAfterRun:
         return StepRun(self._store, order, self._actor, self._clock, lambda: STEP, self._at_once)
 
 
-def finished_after(store: "Store", root_id: int) -> Filter | None:
+def finished_after(store: Store, root_id: int) -> Filter | None:
     """Return a filter for the jobs that completed in a tree after its first failure; None when there are
     none, or nothing has failed."""
     at_us = store.bulk.first_failure_us(root_id)
@@ -171,7 +168,7 @@ def finished_after(store: "Store", root_id: int) -> Filter | None:
 
 
 def roots(
-    store: "Store", verb: Verb, job_filter: Filter | None, ids: Sequence[int], last: int
+    store: Store, verb: Verb, job_filter: Filter | None, ids: Sequence[int], last: int
 ) -> Iterator[int]:
     """Yield the roots of the trees of these jobs, each once. ``job_filter``, ``ids`` and ``last`` are as in
     ``AndAfterRun.steps``."""

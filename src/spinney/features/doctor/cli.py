@@ -15,9 +15,11 @@ import typer
 from spinney.commands import Performs
 from spinney.features.doctor.checks import Check, Violation
 from spinney.features.doctor.commands import Examination, ExamineStore, ListRules, RepairStore
+from spinney.features.doctor.service import Doctor, RepairResult
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.values.texts import counted
+from spinney.store.parts import Store
 from spinney.terminal import completion, endpoint
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings
@@ -26,8 +28,6 @@ from spinney.terminal.output import display
 
 if TYPE_CHECKING:
     from spinney.commands.control import Control
-    from spinney.features.doctor.service import RepairResult
-    from spinney.store.parts import Store
 
 SHOWN = 20
 """How many violations of a rule are printed; the others are only counted."""
@@ -99,7 +99,7 @@ def _examine(performer: Performs, only: Sequence[str], *, deep: bool, json: bool
     return examination
 
 
-def _print_slow_wakeups(store: "Store") -> None:
+def _print_slow_wakeups(store: Store) -> None:
     """Print notes about what is no violation, but makes the store slower than it could be."""
     wake_ups = store.facts().get("wake_ups", "")
     if wake_ups.startswith("pooled"):
@@ -185,7 +185,7 @@ def _print_rules(checks: Sequence[Check], *, json: bool) -> None:
 # --- repairs ------------------------------------------------------------------------------------
 
 
-def _print_repair(result: "RepairResult", *, json: bool) -> None:
+def _print_repair(result: RepairResult, *, json: bool) -> None:
     """Print what became of one violation; one that had gone by itself is not mentioned."""
     if json:
         line = {
@@ -212,7 +212,6 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     processes is killed, and its pages on disk say which attempts had begun. Nodes of other hosts are believed to be
     dead when none of them beats meanwhile.
     """
-    from spinney.features.doctor.service import Doctor
     from spinney.node.lifecycle import dead_nodes
     from spinney.node.local_host import LocalHost
     from spinney.store.sql import open_store

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ from spinney.features.inboxes.commands import (
     ShowInbox,
 )
 from spinney.features.submission.cli import TemplateOptions
-from spinney.model.settings.inboxes import REST_MOST_S, Inbox
+from spinney.model.settings.inboxes import REST_MOST_S, Inbox, Upload
 from spinney.model.values import durations
 from spinney.terminal import completion, endpoint
 from spinney.terminal.commands import Shown, command, list_command, steps
@@ -38,9 +38,6 @@ from spinney.terminal.options.arguments import (
     option,
 )
 from spinney.terminal.output import display
-
-if TYPE_CHECKING:
-    from spinney.model.settings.inboxes import Upload
 
 NAME = argument("NAME", complete=completion.inboxes)
 

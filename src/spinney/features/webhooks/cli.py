@@ -6,7 +6,8 @@ scripts.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +25,15 @@ from spinney.features.webhooks.commands import (
     WebhookWithSecret,
 )
 from spinney.model.errors import UsageError
-from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, Webhook, private_host, shown
+from spinney.model.settings.webhooks import (
+    Delivery,
+    DeliveryOutcome,
+    DeliveryResult,
+    Webhook,
+    private_host,
+    shown,
+)
+from spinney.store.parts import Store
 from spinney.terminal import completion
 from spinney.terminal.commands import Facts, Shown, command, list_command, steps
 from spinney.terminal.confirmation import require_yes
@@ -38,12 +47,6 @@ from spinney.terminal.options.arguments import (
     option,
 )
 from spinney.terminal.output import display
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spinney.model.settings.webhooks import DeliveryResult
-    from spinney.store.parts import Store
 
 LIMITS = ("type", "collection", "queue")
 """The fields that limit which jobs a webhook reports."""
@@ -237,7 +240,7 @@ def deliver(
 # --- sending ----------------------------------------------------------------------------------
 
 
-def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryResult]]":
+def _send_due(store: Store, private: bool) -> Iterator[tuple[Delivery, DeliveryResult]]:
     """Send each due delivery, and yield it with its result.
 
     The deliveries of a webhook whose receiver did not accept one wait for the next call: the receiver may
@@ -272,7 +275,7 @@ def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Delive
                 yield due.delivery, result
 
 
-def _line(delivery: Delivery, result: "DeliveryResult") -> dict[str, Any]:
+def _line(delivery: Delivery, result: DeliveryResult) -> dict[str, Any]:
     """Return a delivery and its result as an object for ``--json``."""
     return {
         "delivery": delivery.delivery,
