@@ -260,10 +260,10 @@ class Database(ABC):
         """End ``keep_out``: other processes may write again."""
 
     def notify(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
-        """See ``Store.notify``."""
+        """Notify all processes that ``listen``; a file has none."""
 
     def listen(self) -> "Listener | None":
-        """See ``Store.listen``."""
+        """Return what receives the notifications of others; None where there are none, as of a file."""
         return None
 
     @abstractmethod
@@ -291,13 +291,14 @@ class Database(ABC):
         copy. There is only one such transaction at a time."""
 
     def grant(self, roles: Sequence[str]) -> None:
-        """See ``SqlStore.grant``."""
+        """Let these roles of a database server work with the store. Raises UsageError for a file."""
         raise UsageError(
             f"{self.name} is one file and has no roles; every user who may read and write the file can work with it"
         )
 
     def script(self, roles: Sequence[str], render: ScriptRenderer) -> str:
-        """Return what ``render`` makes of the state of this database; see ``SqlStore.script``."""
+        """Return the statements that make the store, as ``render`` writes them, for an administrator to run. Raises
+        UsageError for a file."""
         raise UsageError(f"{self.name} is one file, which 'spinney init' makes itself; leave out --sql")
 
     @abstractmethod

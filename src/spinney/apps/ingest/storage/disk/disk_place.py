@@ -10,14 +10,14 @@ from typing import BinaryIO
 from spinney.apps.ingest.storage.disk.disk_put import DiskPut, locked
 from spinney.apps.ingest.storage.layout import STAGING, staging
 from spinney.apps.ingest.storage.model import NoSuchObject
-from spinney.apps.ingest.storage.place import Claim, Document, Step
+from spinney.apps.ingest.storage.place import Claim, Document, Place, Step
 from spinney.files import disk_space
 from spinney.files.copies import sync_together
 from spinney.files.durable import make_folders, place_durably
 from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 
-class DiskPlace:
+class DiskPlace(Place):
     """A `place.Place` in a folder of a file system; nothing outside of it is read, whatever links it holds."""
 
     __slots__ = ("_on_step", "_root")
@@ -27,11 +27,10 @@ class DiskPlace:
 
     @property
     def where(self) -> str:
-        """See `place.Place.where`."""
         return str(self._root)
 
     def establish(self, documents: Mapping[str, bytes]) -> None:
-        """See `place.Place.establish`. A missing folder is made; several processes may do this at once."""
+        # A missing folder is made; several processes may do this at once.
         self._root.mkdir(parents=True, exist_ok=True)
         begun = {name.partition("/")[0] for name in documents}
         for entry in self._root.iterdir():
@@ -47,7 +46,6 @@ class DiskPlace:
             sync_together([*changed, self._root])
 
     def read(self, path: str) -> Document | None:
-        """See `place.Place.read`."""
         try:
             with opened_beneath(self._root, path) as file:
                 return Document(raw=file.read())
@@ -58,18 +56,15 @@ class DiskPlace:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[BinaryIO]:
-        """See `place.Place.opened`."""
         if not os.path.lexists(self._root / path):
             raise NoSuchObject(f"'{shown(path)}' is not in the storage; restore it from a copy")
         with opened_beneath(self._root, path) as file:
             yield file
 
     def url(self, path: str) -> str:
-        """See `place.Place.url`."""
         return (self._root / path).absolute().as_uri()
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
-        """See `place.Place.sizes`."""
         top = self._root / root
 
         def size_of(path: str) -> int | None:
@@ -82,7 +77,6 @@ class DiskPlace:
         return size_of
 
     def walk(self, root: str) -> Iterator[str]:
-        """See `place.Place.walk`."""
         top = self._root / root
         for folder, folders, files in os.walk(top):
             relative_folder = Path(folder).relative_to(top)
@@ -94,7 +88,6 @@ class DiskPlace:
 
     @contextmanager
     def begin_put(self, claim: Claim) -> Iterator[DiskPut]:
-        """See `place.Place.begin_put`."""
         folder = self._root / STAGING / staging(claim.object_id)
         with locked(folder, claim.object_id) as descriptor:
             room = DiskPut(self.read, self._root / claim.root, folder, descriptor, claim, self._on_step)

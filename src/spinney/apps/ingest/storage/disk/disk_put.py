@@ -12,7 +12,7 @@ from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.model import Busy, Damaged, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
-from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Read, Step
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Put, Read, Step
 from spinney.files import copies, disk_space, trees
 from spinney.files.durable import move_durably, sync_tree
 from spinney.files.paths import NotAdmitted, shown
@@ -23,7 +23,7 @@ CLAIM = "claim.json"
 """The claim in the staging folder of an object: the key and the fence of the put that began last."""
 
 
-class DiskPut:
+class DiskPut(Put):
     """A put as a `place.Put`. The caller holds the flock from the first to the last call.
 
     staging/lock, claim.json, partial                 the lock, the claim, and the file that is being copied
@@ -59,7 +59,6 @@ class DiskPut:
         self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
-        """See `place.Put.newest`."""
         loaded = object_reader.load(self._read, self._claim.root, self._claim.object_id)
         if loaded is None:
             if self._object.exists() and any(self._object.iterdir()):
@@ -81,7 +80,6 @@ class DiskPut:
         return object_reader.load(self._read, self._claim.root, self._claim.object_id)
 
     def begin(self, shape: Shape) -> None:
-        """See `place.Put.begin`."""
         self._shape = shape
         self._content = self._build / shape.version / shape.content
         trees.remove_all_but(self._staging, LOCK, CLAIM, self._build.name)
@@ -90,7 +88,6 @@ class DiskPut:
         trees.remove_all_but(self._content.parent, shape.content)
 
     def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
-        """See `place.Put.keep`."""
         self._staged = frozenset(path.name for path in self._content.iterdir())
         self.needed_bytes = self._needed(files, have)
         # Rather than fill a disk with an incomplete version.
@@ -99,7 +96,6 @@ class DiskPut:
             yield self._keep(file, have)
 
     def commit(self, inventory: bytes, contents: Collection[str]) -> None:
-        """See `place.Put.commit`."""
         first = not self._object.exists() or not any(self._object.iterdir())
         version = self._content.parent
         trees.remove_all_but(self._content, *contents)
@@ -121,7 +117,6 @@ class DiskPut:
             self._move_root(self._shape.algorithm)
 
     def forget(self) -> None:
-        """See `place.Put.forget`."""
         trees.remove(self._build)
 
     def clear(self) -> None:

@@ -56,18 +56,18 @@ class Bucket:
         self._conditional = True
 
     def url(self, path: str) -> str:
-        """See `place.Place.url`."""
+        """Return the URL of an object, for other programs."""
         return f"{self._client.meta.endpoint_url.rstrip('/')}/{self.name}/{quote(self._prefix + path)}"
 
     def read(self, path: str) -> Document | None:
-        """See `place.Place.read`."""
+        """Read a small object; None when it does not exist."""
         with _request_errors(f"reading {path}"):
             answer = self._get(path)
             return None if answer is None else Document(raw=answer["Body"].read(), tag=answer["ETag"])
 
     @contextmanager
     def opened(self, path: str) -> Iterator[BinaryIO]:
-        """See `place.Place.opened`."""
+        """Open an object, to be read once. Raises NoSuchObject when it does not exist."""
         with _request_errors(f"reading {path}"):
             answer = self._get(path)
             if answer is None:

@@ -22,7 +22,7 @@ class S3Place(Bucket):
         self._on_step = on_step
 
     def establish(self, documents: Mapping[str, bytes]) -> None:
-        """See `place.Place.establish`."""
+        """Make an empty prefix a storage root, as `place.Place.establish` says."""
         other = next((entry.path for entry in self.list("") if entry.path not in documents), None)
         if other is not None:
             raise NotAdmitted(
@@ -32,16 +32,17 @@ class S3Place(Bucket):
             self.put(path, raw)
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
-        """See `place.Place.sizes`: one listing, since a request for each file would take a hundred times as long."""
+        """Return the sizes of the files, as `place.Place.sizes` says, of one listing: a request for each file would take
+        a hundred times as long."""
         return {entry.path: entry.size_bytes for entry in self.list(root)}.get
 
     def walk(self, root: str) -> Iterator[str]:
-        """See `place.Place.walk`."""
+        """Yield the files, as `place.Place.walk` says."""
         return (entry.path for entry in self.list(root))
 
     @contextmanager
     def begin_put(self, claim: Claim) -> Iterator[S3Put]:
-        """See `place.Place.begin_put`."""
+        """Begin a put, as `place.Place.begin_put` says."""
         room = S3Put(self, claim, self._on_step)
         room.claim()
         try:

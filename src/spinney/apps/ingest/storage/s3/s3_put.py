@@ -14,7 +14,7 @@ from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
 from spinney.apps.ingest.storage.model import Busy, Incoming
 from spinney.apps.ingest.storage.object_inventory import NAME, Shape
-from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Step
+from spinney.apps.ingest.storage.place import Claim, Kept, Loaded, Put, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
 from spinney.files.paths import shown
 
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class S3Put:
+class S3Put(Put):
     """A `place.Put` in S3, where conditional writes let one writer win."""
 
     def __init__(self, bucket: Bucket, claim: Claim, on_step: Step) -> None:
@@ -57,7 +57,6 @@ class S3Put:
         self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
-        """See `place.Put.newest`."""
         loaded = object_reader.load(self._bucket.read, self._claim.root, self._claim.object_id)
         if loaded is None:
             return None
@@ -67,18 +66,15 @@ class S3Put:
         return loaded
 
     def begin(self, shape: Shape) -> None:
-        """See `place.Put.begin`."""
         self._shape = shape
         self._existing = {entry.path: entry for entry in self._bucket.list(self._below(shape.version))}
         self._bucket.abandon_uploads(self._below(shape.version))
 
     def keep(self, files: Sequence[Incoming], have: Collection[str]) -> Iterator[Kept]:
-        """See `place.Put.keep`."""
         self.needed_bytes = sum(file.size_bytes for file in files)
         return _ahead(lambda file: self._keep(file, have), files)
 
     def commit(self, inventory: bytes, contents: Collection[str]) -> None:
-        """See `place.Put.commit`."""
         shape = self._planned()
         self._on_step("content")
         existing = self._existing.get(NAME)
@@ -100,7 +96,6 @@ class S3Put:
         self._on_step("swept")
 
     def forget(self) -> None:
-        """See `place.Put.forget`."""
         if self._shape is None or not self._holds_claim():
             return
         version = self._below(self._shape.version)
