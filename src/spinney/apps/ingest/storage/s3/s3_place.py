@@ -32,7 +32,7 @@ class S3Place(Bucket):
             self.put(path, raw)
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
-        """Return the sizes of the files, as `place.Place.sizes` says, of one listing: a request for each file would take
+        """Return the sizes of the files, as `place.Place.sizes` says, from one listing: a request for each would take
         a hundred times as long."""
         return {entry.path: entry.size_bytes for entry in self.list(root)}.get
 
