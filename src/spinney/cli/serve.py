@@ -27,7 +27,7 @@ import typer
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
-from spinney.model.values.networks import is_loopback
+from spinney.model.values.networks import bracketed, is_loopback
 from spinney.terminal import completion
 from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
 from spinney.terminal.options.arguments import SlotsOption, StoreOption, option
@@ -163,7 +163,7 @@ def _listening(config: Settings, settings: "ServerSettings", store: str | None) 
     try:
         tcp = listen_tcp(settings.host, settings.port)
         sockets.append(tcp)
-        base = settings.url or f"http://{_shown(settings.host)}:{tcp.getsockname()[1]}"
+        base = settings.url or f"http://{bracketed(settings.host)}:{tcp.getsockname()[1]}"
         addresses.append(base)
         if path is not None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -290,8 +290,3 @@ def _socket_path(config: Settings, settings: "ServerSettings") -> Path | None:
     if settings.socket is not None:
         return Path(settings.socket).absolute() if settings.socket else None
     return None if config.run_dir is None else config.run_dir / "server.sock"
-
-
-def _shown(host: str) -> str:
-    """Return a host as URLs write it: an IPv6 address stands in brackets (RFC 3986 section 3.2.2)."""
-    return f"[{host}]" if ":" in host else host

@@ -92,7 +92,9 @@ async def lift(context: Authenticated, hold: int, form: Form) -> Response:
 
     def call(control: Control) -> list[Hold]:
         first = control.do(LiftHold(hold=hold, reason=reason))
-        more = form.text("all") and any(_same(first, other) for other in control.queries.holds())
+        more = form.text("all") and any(
+            (other.scope, other.name) == (first.scope, first.name) for other in control.queries.holds()
+        )
         return [first, *(lift_holds(control, first.scope, first.name, reason=reason) if more else ())]
 
     def done(released: list[Hold]) -> str:
@@ -171,10 +173,6 @@ def _covered(control: Control, hold: Hold) -> int | None:
     """Return how many held jobs a hold covers; None when it cannot be determined."""
     held = held_filter(control, hold)
     return None if held is None else control.store.bulk.count(control.queries.within(held), most=COUNTED_TO)
-
-
-def _same(hold: Hold, other: Hold) -> bool:
-    return (hold.scope, hold.name) == (other.scope, other.name)
 
 
 def _scope(form: FormFields) -> Scope:

@@ -4,7 +4,6 @@ It only changes and shows schedules. Jobs are made by the leading node or a serv
 either waits, and its catch-up policy decides about the times that passed.
 """
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from spinney.features.submission.cli import TemplateOptions
 from spinney.model.errors import UsageError
 from spinney.model.settings.schedules import Schedule
 from spinney.model.values import durations
+from spinney.model.values.times import utc_text
 from spinney.scheduling import recurrence
 from spinney.schemas import CreatedJob
 from spinney.terminal import completion
@@ -77,12 +77,7 @@ def _time(schedule: Schedule, at_us: int) -> str:
     try:
         return recurrence.in_zone(schedule, at_us).isoformat(" ")
     except UsageError:
-        return _utc(at_us)
-
-
-def _utc(at_us: int) -> str:
-    """Return a time in UTC, to the second."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return utc_text(at_us)
 
 
 @steps(
@@ -172,7 +167,7 @@ def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = Fal
         heading = "comes next, when resumed" if schedule.paused else "comes next"
         out.print(heading if coming else "comes no more")
         for at_us in coming:
-            in_utc = "" if schedule.zone == "UTC" else f"  {_utc(at_us)}"
+            in_utc = "" if schedule.zone == "UTC" else f"  {utc_text(at_us)}"
             out.print(f"  {_time(schedule, at_us)}{in_utc}")
     if runs:
         display.print_table(

@@ -19,6 +19,11 @@ def to_us(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
+def utc_text(at_us: int) -> str:
+    """Return a time as ``2026-11-21 20:14:03 UTC``. Raises OverflowError behind the end of the calendar."""
+    return f"{from_us(at_us):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def now_us() -> int:
     """Return this host's time in microseconds since 1970 UTC."""
     return time.time_ns() // 1000

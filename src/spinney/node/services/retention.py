@@ -16,12 +16,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.rights.actor import Actor
 from spinney.model.trusted_clock import TrustedClock
+from spinney.model.values.times import utc_text
 from spinney.node.context import NodeContext
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Pruner:
             "no jobs are removed: this node's clock shows %s, and the latest trusted time is %s; if the clock is "
             "wrong, set it right; if no node has run since then, removal goes on at %s, or at once after "
             "'spinney keep --sweep'",
-            *map(_utc, (now_us, clock.trusted_us, clock.trusted_again_us or now_us)),
+            *map(utc_text, (now_us, clock.trusted_us, clock.trusted_again_us or now_us)),
         )
 
     async def _remove_folders(self, job_ids: Sequence[int]) -> None:
@@ -105,10 +105,6 @@ class Pruner:
         if job_ids:
             removed = await asyncio.to_thread(folders.remove_each, self._context.folder_root, job_ids, _stays)
             await self._context.reader.call(lambda store: store.note_removed_folders(removed))
-
-
-def _utc(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _stays(job_id: int, error: SpinneyError) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from spinney.model.values.plain_json import plain
+from spinney.model.values.times import utc_text
 
 _UNITS = ((31_536_000, "year"), (86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -107,7 +108,7 @@ def moment(at_us: int | None) -> str:
     if at_us is None:
         return ""
     try:
-        return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return utc_text(at_us)
     except (ValueError, OverflowError, OSError):
         return f"{at_us} µs from 1970"
 
