@@ -1,10 +1,9 @@
 """The overview: what needs attention first (``action_needed``), then what runs, how fast, and what failed.
 
-The parts are read
-within a moment, but not in one snapshot, and the result is shared by callers with the same limits. Those that
-take long on a large store are kept a little longer (``stats_cache``). The charts come from what this server
-has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is limited
-to some collections gets none.
+The parts are read within a moment, but not in one snapshot, and the result is shared by callers with the same limits.
+Those that take long on a large store are kept a little longer (``stats_cache``). The charts come from what this server
+has measured since it started (``spinney.web.events.history``) and count all jobs, so a caller who is limited to some
+collections gets none.
 """
 
 from collections.abc import Mapping, Sequence

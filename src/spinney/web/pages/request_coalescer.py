@@ -27,7 +27,6 @@ class RequestCoalescer:
         if task is None:
             task = self._next[key] = asyncio.create_task(self._turn(key, make))
             task.add_done_callback(_retrieve)
-        # A reader who goes away must not end the work that others wait for.
         return cast(T, await asyncio.shield(task))
 
     async def _turn(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> Any:

@@ -114,10 +114,6 @@ def _gap(check: CheckContext, row: Facts) -> Facts | None:
     return None
 
 
-def _overdue(check: CheckContext, row: Facts) -> Facts:
-    return {"since": _time(row["next_us"])}
-
-
 def _with_reason(faults: Iterator[tuple[str, str]]) -> list[Facts]:
     return [{"name": name, "why": why} for name, why in faults]
 
@@ -146,7 +142,7 @@ RULES: tuple[Rule, ...] = (
         where="page.paused = 0 and page.next_us < ?",
         binds=lambda check: (check.now_us - LATE_US,),
         columns=("page.next_us",),
-        row_filter=_each(_overdue),
+        row_filter=_each(lambda check, row: {"since": _time(row["next_us"])}),
         sentence="schedule {name} has been due since {since}, but no job was submitted; is no node at work?",
     ),
     Paged(
