@@ -15,7 +15,7 @@ from contract.everything import filled
 from spinney.folders import folders
 from spinney.host import boot
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle.instance import Instance
+from spinney.node.instance import Instance
 from spinney.store.sql import open_store
 
 from .shell import Shell
