@@ -72,7 +72,7 @@ def test_given_a_slice_in_which_no_attempt_ended_then_its_title_says_that() -> N
     chart = time_charts.lines(starts, MINUTE_US, values, str, {"running": "ran"}, idle=idle)
 
     ends = [column.title.rpartition(": ")[2] for column in chart.columns]
-    assert ends == ["ran 1.0", "no attempt ended", "no figures"]
+    assert ends == ["ran 1.0", "no attempt finished", "no figures"]
 
 
 def test_given_a_slice_that_was_counted_later_then_no_chart_says_that_no_attempt_ended(world: World) -> None:
@@ -87,7 +87,7 @@ def test_given_a_slice_that_was_counted_later_then_no_chart_says_that_no_attempt
     titles = [[column.title.rpartition(": ")[2] for column in chart.columns] for *_, chart in charts]
     slices = list(zip(*titles, strict=True))
     assert ("passed 1, failed 0", "no figures", "no figures") in slices
-    assert ("passed 0, failed 0", "pending 0, running 0", "no attempt ended") in slices
+    assert ("passed 0, failed 0", "pending 0, running 0", "no attempt finished") in slices
 
 
 def test_given_no_figures_then_a_column_is_a_gap_and_an_empty_chart_has_whole_numbers() -> None:

@@ -156,7 +156,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
     lines = partial(time_charts.lines, starts_us, width_us, recorded=recorded)
     passed = {"completed": "passed", "failed": "failed"}
     return [
-        ("ended", "Attempts that ended", time_charts.stacked(starts_us, width_us, ended, _count, passed)),
+        ("ended", "Finished attempts", time_charts.stacked(starts_us, width_us, ended, _count, passed)),
         ("depth", span.depth, lines(depth, _count, {name: name for name in depth}, least=3)),
         (
             "times",

@@ -142,7 +142,7 @@ def _picture(stats: Stats) -> "RenderableType":
     from spinney.features.stats import tables as stats_tables
     from spinney.terminal.output.table_layout import Fitted
 
-    speed = stats_tables.rate(stats.rate) or "no attempt ended"
+    speed = stats_tables.rate(stats.rate) or "no attempt finished"
     parts: list[RenderableType] = [
         Text(stats_tables.states(stats.states)),
         Text(f"{speed} in the last {stats.window_s:.0f} s"),

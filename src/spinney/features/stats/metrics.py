@@ -94,7 +94,7 @@ def _queue_families(queues: Sequence[QueueStats]) -> Iterator[GaugeMetricFamily]
         ("limit", "Slots that the queue may occupy."),
     ):
         yield _family(f"queue_{name}", about, ["queue"], {(q.queue,): getattr(q, name) for q in queues})
-    about = f"Attempts that ended, over {STATS_WINDOW_S:.0f} s."
+    about = f"Finished attempts, over {STATS_WINDOW_S:.0f} s."
     yield _family("queue_attempts_per_second", about, ["queue"], {(q.queue,): q.rate for q in queues})
 
 

@@ -1,6 +1,6 @@
 """Figures of a store: throughput, times and numbers of jobs by stage, queue, share and node.
 
-Numbers of jobs and slots are exact, and of one snapshot. Rates count the attempts that ended within the
+Numbers of jobs and slots are exact, and of one snapshot. Rates count the attempts that finished within the
 window. Times are measured on a sample of recent jobs, and are None where there is none. A caller who is
 limited to some collections gets None for every figure that is not kept by collection."""
 
@@ -28,7 +28,7 @@ class StageStats:
     failures: int | None
     """How many of them ended with an error, at a time limit, or by the death of their worker or node."""
     rate: float | None
-    """Attempts a second that ended within the window."""
+    """Finished attempts a second within the window."""
     sampled: int
     """How many attempts the times below are measured on: those of recent jobs, not of all."""
     wait_s: Percentiles | None
@@ -52,7 +52,7 @@ class QueueStats:
     held: int
     failed: int
     rate: float | None
-    """Attempts a second that ended within the window; None: the figure is not kept by collection."""
+    """Finished attempts a second within the window; None: the figure is not kept by collection."""
     limit_setting: Limit | None = None
     """The limit as it is set: a number, or a part such as ``50%``."""
 
@@ -94,7 +94,7 @@ class Stats:
     window_s: float
     """The window of the rates: at least the requested one, in whole slices of ten seconds."""
     rate: float | None
-    """Attempts a second that ended within the window, over all queues; None: the figure is not kept by collection."""
+    """Finished attempts a second within the window, over all queues; None: the figure is not kept by collection."""
     states: Mapping[str, int]
     """How many jobs are in each state, exactly."""
     queues: Sequence[QueueStats]

@@ -106,7 +106,7 @@ class _Collector:
         for name, read in self._gauges.items():
             yield GaugeMetricFamily(f"spinney_own_{name}", _GAUGES[name], value=read())
         attempts = CounterMetricFamily(
-            "spinney_attempts", "Attempts that ended.", labels=("type", "stage", "outcome")
+            "spinney_attempts", "Finished attempts.", labels=("type", "stage", "outcome")
         )
         for (type_, stage, outcome), count in list(figures.attempts.items()):
             attempts.add_metric((type_, stage, outcome), count)

@@ -32,7 +32,7 @@ class Sample:
     at_us: int
     """When it was measured, in microseconds since 1970 UTC."""
     rate: float
-    """Attempts a second that ended, over all queues."""
+    """Finished attempts a second, over all queues."""
     pending: int
     """How many jobs were pending, over all queues."""
     running: int

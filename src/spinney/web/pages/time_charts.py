@@ -160,7 +160,7 @@ def _columns(
         values = {kind: of[number] for kind, of in series.items()}
         parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
         until = _clock(start_us + width_us, "%H:%M")
-        blank = "no attempt ended" if idle and idle[number] else "no figures"
+        blank = "no attempt finished" if idle and idle[number] else "no figures"
         title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or blank}"
         column = Column(x=round(number * each, 3), width=round(each, 3), title=title)
         columns.append((column, values))
