@@ -14,6 +14,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.queues import QueueSpec
+from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.parts import Store
 
@@ -327,22 +328,27 @@ def test_numbers_of_jobs_that_have_a_folder_are_skipped_with_fences_that_a_backu
     site: Site,
 ) -> None:
     site.knows(*USUAL)
+    site.store.webhooks.add(Webhook(name="all", url="https://example.org/"), "secret", ANN, now_us=site.now)
     before = site.submit_one("one")
     (lease,) = site.claim(site.here)
+    site.pass_(lease)
 
     # When there is no folder of a job that the store has not numbered, then nothing changes
     assert not site.store.homes.skip_numbers(before, ANN, now_us=site.now)
     assert site.store.audit.entries(verb="skip numbers") == []
 
-    # When there is one, then the next job comes behind it, and its fence behind those since the backup
+    # When there is one, then the next job comes behind it, and its fence and its event behind those since the backup
     assert site.store.homes.skip_numbers(before + 500, ANN, now_us=site.now)
     assert not site.store.homes.skip_numbers(before + 500, ANN, now_us=site.now)
     after = site.submit_one("one")
     (later,) = site.claim(site.here)
     assert after == before + 501
     assert later.fence > lease.fence + 1_000_000
+    site.pass_(later)
+    second, first = (delivery.seq for delivery in site.store.webhooks.deliveries("all"))
+    assert second > first + 1_000_000
     ((entry, _),) = site.store.audit.entries(verb="skip numbers")
-    assert json.loads(entry.what) == {"job": before + 500, "fences": 1_000_000}
+    assert json.loads(entry.what) == {"job": before + 500, "fences": 1_000_000, "events": 1_000_000}
 
 
 def test_a_completed_job_can_be_let_go_of(local: Site) -> None:

@@ -21,8 +21,9 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 3
 """How many nodes a message names."""
-_SKIPPED_FENCES = 1_000_000
-"""How many fences are skipped after a restore: more than attempts are likely to have begun since the backup."""
+_SKIPPED = 1_000_000
+"""How many fences and events of webhooks are skipped after a restore: more than are likely to have been given since the
+backup."""
 
 
 class SqlHomes(SqlPart):
@@ -70,7 +71,8 @@ class SqlHomes(SqlPart):
 
         If it did, this store is an older backup: jobs and attempts that were made since then are
         unknown to it, and their folders still exist. So fences that may have been given since then
-        are skipped, too.
+        are skipped, too, and numbers of webhooks' events: a receiver would ignore a delivery whose id it
+        has had.
         """
         with self._session.write() as tx:
             tx.run(
@@ -78,8 +80,10 @@ class SqlHomes(SqlPart):
             )
             if tx.changed() == 0:
                 return False
-            tx.take("fence", _SKIPPED_FENCES)
-            note(tx, now_us, actor, "skip numbers", {"job": highest_job, "fences": _SKIPPED_FENCES}, 1)
+            tx.take("fence", _SKIPPED)
+            tx.take("webhook_event", _SKIPPED)
+            details = {"job": highest_job, "fences": _SKIPPED, "events": _SKIPPED}
+            note(tx, now_us, actor, "skip numbers", details, 1)
             return True
 
     def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:

@@ -103,8 +103,8 @@ async def _skip_numbers_of_folders(context: NodeContext) -> None:
     ):
         log.warning(
             "there is a folder of job %d, which the store does not have: an older backup was restored; new jobs are "
-            "numbered from %d on, and fences go on a million higher; run 'spinney doctor' to see the folders without "
-            "a job",
+            "numbered from %d on, fences and events of webhooks a million higher; run 'spinney doctor' to see the "
+            "folders without a job",
             highest_job,
             highest_job + 1,
         )
