@@ -12,7 +12,18 @@ import pytest
 from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, Json, SecretBytes, SecretStr, TypeAdapter, computed_field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    Json,
+    PlainSerializer,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    computed_field,
+    create_model,
+)
 
 from spinney import Spinney
 from spinney.define.job.options import Options
@@ -308,6 +319,21 @@ def test_a_wrong_key_is_named(refused: Any) -> None:
         ({"by": {}, "when": {"soon": "first"}}, "'when' is wrong at 'when.soon"),
     ]:
         assert place in refused(params, row)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Annotated[int, PlainSerializer(lambda number: f"n{number}")], 5),
+        (create_model("Excluded", n=(int, Field(exclude=True))), {"n": 5}),
+        (
+            create_model("Renamed", n=(int, Field(validation_alias="N", serialization_alias="number"))),
+            {"n": 5},
+        ),
+    ],
+)
+def test_what_would_be_stored_as_the_stage_cannot_read_it_is_refused(annotation: Any, value: Any) -> None:
+    assert "parameter 'value' " in refused_with_code(parameters(value=annotation), {"value": value})
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

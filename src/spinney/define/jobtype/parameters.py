@@ -163,10 +163,10 @@ class Parameters:
     def _readable(self, valid: list[Any], rows: list[Any]) -> Any:
         """Return valid rows as JSON has them; ``rows`` are the same as they came. Raises ValidationError for rows that
         no stage could read: pydantic takes an instance of a dataclass or a model as it is, whatever its fields
-        hold."""
+        hold. A field that is written under a name or in a form that is not read concerns all rows alike, so that the
+        first shows it."""
         plain = self._dumped(self._rows, valid)
-        if not _is_json(rows):
-            self._rows.validate_json(orjson.dumps(plain))
+        self._rows.validate_json(orjson.dumps(plain[:1] if _is_json(rows) else plain))
         return plain
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
