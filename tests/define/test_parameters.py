@@ -328,7 +328,7 @@ def test_a_wrong_key_is_named(refused: Any) -> None:
         (create_model("Excluded", n=(int, Field(exclude=True))), {"n": 5}),
         (
             create_model("Renamed", n=(int, Field(validation_alias="N", serialization_alias="number"))),
-            {"n": 5},
+            {"N": 5},
         ),
     ],
 )
