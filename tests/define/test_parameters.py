@@ -376,12 +376,13 @@ def test_a_bad_row_deep_in_a_long_list_is_named_by_its_number() -> None:
     ("value", "sentence"),
     [
         (None, "'serno' is missing or null"),
-        ("", "no plain value"),
+        ("", "'serno' is empty, but the lock"),
+        ([1], "'serno' is neither text nor a number, but the lock"),
         ("../x", "'serno' names the lock 'r:{serno}'"),
     ],
 )
 def test_a_lock_that_cannot_be_named_is_refused(value: Any, sentence: str) -> None:
-    params = parameters(serno=str | None, locks=("r:{serno}",))
+    params = parameters(serno=str | list[int] | None, locks=("r:{serno}",))
     with pytest.raises(BadParameters) as with_code:
         params.text({"serno": value})
     spec = TypeSpec(

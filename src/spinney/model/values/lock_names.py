@@ -35,9 +35,16 @@ def render(template: str, params: Mapping[str, Any]) -> str:
     def value(field: str) -> str:
         param = params.get(field)
         if param is None or isinstance(param, dict | list) or param == "":
+            fault = (
+                "missing or null"
+                if param is None
+                else "empty"
+                if param == ""
+                else "neither text nor a number"
+            )
             raise BadParameters(
-                f"parameter {field!r} is {'missing or null' if param is None else 'no plain value'}, but the "
-                f"lock {template!r} is named by it; submit the job with a value for {field!r}"
+                f"parameter {field!r} is {fault}, but the lock {template!r} is named by it; submit the job with a "
+                f"value for {field!r}, or name the lock by another parameter"
             )
         return str(param)
 
