@@ -5,7 +5,7 @@
 ``store_pool``         threads that each have a store of their own
 ``problems``           refusals as ``application/problem+json``
 ``settings``           the table ``[server]`` of ``spinney.toml``
-``media_types``        which form of an answer a client prefers
+``media_types``        what a request's body is, and which form of an answer its client prefers
 ``refusal_log``        refusals in the audit log, counted when there are many
 ``stats_cache``        statistics that take long, shared by callers who may see the same
 ``timed_cache``        results that may be some seconds old

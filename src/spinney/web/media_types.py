@@ -1,9 +1,10 @@
-"""Which form of an answer a client prefers, by ``Accept`` and ``Accept-Encoding`` (RFC 9110, section 12.5), and whether
-a person reads it."""
+"""The media type of a request's body, which form of an answer its client prefers, by ``Accept`` and ``Accept-Encoding``
+(RFC 9110, section 12.5), and whether a person reads it."""
 
 from collections.abc import Sequence
 
 from fastapi import Request
+from starlette.exceptions import HTTPException
 
 EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
@@ -12,6 +13,17 @@ NDJSON = "application/x-ndjson"
 PROBLEM = "application/problem+json"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 """The beginnings of the addresses that only programs use."""
+
+
+def body_type(request: Request) -> str:
+    """Return the media type of the request's body, without its parameters; empty when the request names none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def wrong_body_type(request: Request, accepted: str) -> HTTPException:
+    """Return the refusal (415) of a body of this media type, which says what to send in its place."""
+    named = request.headers.get("content-type", "")
+    return HTTPException(415, f"the content type is {named!r:.100}; send {accepted}")
 
 
 def preferred(request: Request, offered: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from spinney.web.api.json_routes import LINE_SCHEMA, read_long, require_flat, re
 from spinney.web.api.request_types import REPLAYED, IdempotencyKey, replayed
 from spinney.web.files import multipart, spool
 from spinney.web.long_requests.bodies import raise_bound
-from spinney.web.media_types import JSON, NDJSON
+from spinney.web.media_types import JSON, NDJSON, body_type, wrong_body_type
 from spinney.web.problems import documented, sentence
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -68,14 +68,11 @@ _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width"
 async def submit_job(request: Request, context: Authenticated, key: IdempotencyKey = None) -> CreatedJob:
     """The job is durable when this answers. It comes as JSON; or as a form with the job in the part `job`
     and files beside it, which are in the job's folder before it may start."""
-    content_type = request.headers.get("content-type", "")
-    kind = content_type.partition(";")[0].strip().lower()
+    kind = body_type(request)
     if kind == multipart.MULTIPART:
         return await _with_files(request, context, key)
     if kind != JSON:
-        raise HTTPException(
-            415, f"the content type is {content_type!r:.100}; send {JSON}, or a form ({multipart.MULTIPART})"
-        )
+        raise wrong_body_type(request, f"{JSON}, or a form ({multipart.MULTIPART})")
     await _require_submitter(context)
     command = await _command(await request.body(), key)
     result: SubmitResult = await context.run(command.submit)
@@ -140,9 +137,8 @@ async def submit_many(
     """The body has a job as JSON in each line: all are accepted, or none; an error names the number of
     its line. Options in the query hold for all lines, and those of a line win. Bodies of some thousand
     lines are fastest."""
-    content_type = request.headers.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() != NDJSON:
-        raise HTTPException(415, f"the content type is {content_type!r:.100}; send JSON lines as {NDJSON}")
+    if body_type(request) != NDJSON:
+        raise wrong_body_type(request, f"JSON lines as {NDJSON}")
     await _require_submitter(context)
     lines = await asyncio.to_thread(_lines, await request.body())
     command = SubmitJobs(lines=lines, idempotency_key=key, **set_fields(options))

@@ -37,7 +37,7 @@ from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.web.files import multipart, spool
 from spinney.web.identity.forms import HEADER
 from spinney.web.long_requests.bodies import raise_bound
-from spinney.web.media_types import wants_part
+from spinney.web.media_types import body_type, wants_part
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.page_responses import page, part, redirect
 from spinney.web.pages.param_fields import PREFIX, Kind
@@ -182,13 +182,11 @@ async def read_form(request: Request, context: RequestContext, upload: spool.Upl
     allows; any other as a whole, by the framework. Raises Forbidden, before files are read, for a caller
     who may not upload.
     """
-    content_type = request.headers.get("content-type", "")
-    is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
-    if is_multipart and HEADER in request.headers:
+    if body_type(request) == multipart.MULTIPART and HEADER in request.headers:
         # The proof that the form is ours came before it, so that it could wait to be read.
         await job_uploads.require(context, request.app.state.folders)
         raise_bound(request)
-        return await multipart.read_fields(content_type, request.stream(), upload)
+        return await multipart.read_fields(request.headers["content-type"], request.stream(), upload)
     return await _read_whole(request, context, upload)
 
 

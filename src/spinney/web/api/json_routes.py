@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.plain_json import plain
-from spinney.web.media_types import JSON
+from spinney.web.media_types import JSON, body_type, wrong_body_type
 from spinney.web.problems import Unidentified, documented
 from spinney.web.request_context import optional_context, require_context
 
@@ -207,11 +207,10 @@ def depends_on(dependant: Dependant, on: Callable[..., Any]) -> bool:
 
 def _require_json(request: Request) -> None:
     """Raise HTTPException (415) for a body of another content type. A request without a body needs none."""
-    content_type = request.headers.get("content-type", "")
-    kind = content_type.partition(";")[0].strip().lower()
+    kind = body_type(request)
     empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
     if kind != JSON and (kind or not empty):
-        raise HTTPException(415, f"the content type is {content_type!r:.100}; send JSON as {JSON}")
+        raise wrong_body_type(request, f"JSON as {JSON}")
 
 
 def _plain(value: Any) -> Any:

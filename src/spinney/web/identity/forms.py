@@ -13,6 +13,7 @@ from fastapi import Request
 from starlette.datastructures import Headers
 
 from spinney.model.errors import Forbidden
+from spinney.web.media_types import body_type
 from spinney.web.settings import ServerSettings
 
 HEADER, FIELD = "x-csrf-token", "csrf"
@@ -52,8 +53,7 @@ def require_same_site(headers: Headers, settings: ServerSettings) -> None:
 async def _field(request: Request) -> str:
     """Return the proof in a page's form; empty for other bodies, and for the API, whose routes read their
     bodies themselves."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _FORMS or request.url.path.startswith("/api/"):
+    if body_type(request) not in _FORMS or request.url.path.startswith("/api/"):
         return ""
     token = (await request.form()).get(FIELD)  # kept by the request, for the route
     return token if isinstance(token, str) else ""
