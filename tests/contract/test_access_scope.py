@@ -77,7 +77,7 @@ def test_a_filter_finds_and_counts_what_lies_within(site: Site, made: Everything
         ]
 
         assert [job.id for job in site.store.jobs(fits, limit=1000)] == [job.id for job in lawful], beside
-        assert site.store.bulk.count(fits, most=1000) == len(lawful), beside
+        assert site.store.job_lists.count(fits, most=1000) == len(lawful), beside
         expected = Counter(str(job.state) for job in lawful)
         assert {str(s): n for s, n in site.store.counts(fits).items()} == expected, beside
 

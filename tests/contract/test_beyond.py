@@ -42,4 +42,4 @@ def test_what_lies_outside_is_all_that_does_not_lie_within(
     assert {name for name, job in jobs.items() if job in outside} == beyond
     assert outside == everything - set(site.ids(within=within))
     below = Filter(below=site.job(top).lineage, beyond=within)
-    assert site.store.bulk.count(below, most=100) == len(beyond - {"none"})
+    assert site.store.job_lists.count(below, most=100) == len(beyond - {"none"})

@@ -24,7 +24,7 @@ def relabel(site: Site, job: int, collection: str | None) -> int:
 
 
 def of(store: Store, collection: str) -> set[int]:
-    return set(store.bulk.find(Filter(collection=collection), limit=2_000))
+    return set(store.job_lists.find(Filter(collection=collection), limit=2_000))
 
 
 def test_a_tree_is_assigned_with_all_below_it(site: Site) -> None:

@@ -62,13 +62,15 @@ FITTING: dict[str, tuple[dict[str, Any], set[str]]] = {
 def test_a_field_lets_only_what_fits_through(site: Site, made: Everything, case: str) -> None:
     which, expected = FITTING[case]
 
-    matched = site.store.bulk.find(Filter(**which))
+    matched = site.store.job_lists.find(Filter(**which))
 
     assert names(made, matched) == expected
     assert matched == sorted(matched)
     assert site.ids(**which) == matched
     assert (
-        site.store.bulk.count(Filter(**which), most=1000) == len(matched) == sum(site.count(**which).values())
+        site.store.job_lists.count(Filter(**which), most=1000)
+        == len(matched)
+        == sum(site.count(**which).values())
     )
 
 
@@ -152,7 +154,7 @@ def test_pages_cover_everything_once_in_both_directions(
     for newest in (False, True):
         pages: list[int] = []
         after = 0
-        while page := site.store.bulk.find(Filter(**which), after=after, limit=4, newest=newest):
+        while page := site.store.job_lists.find(Filter(**which), after=after, limit=4, newest=newest):
             pages += page
             after = page[-1]
         assert pages == sorted(whole, reverse=newest)
@@ -161,9 +163,9 @@ def test_pages_cover_everything_once_in_both_directions(
 def test_a_search_keeps_within_its_bounds(site: Site, made: Everything) -> None:
     ids = site.ids()
 
-    assert site.store.bulk.find(Filter(), after=ids[2], until=ids[7]) == ids[3:8]
-    assert site.store.bulk.find(Filter(), after=ids[7], until=ids[2], newest=True) == ids[2:7][::-1]
-    assert site.store.bulk.count(Filter(), most=5) == 5
+    assert site.store.job_lists.find(Filter(), after=ids[2], until=ids[7]) == ids[3:8]
+    assert site.store.job_lists.find(Filter(), after=ids[7], until=ids[2], newest=True) == ids[2:7][::-1]
+    assert site.store.job_lists.count(Filter(), most=5) == 5
 
 
 def test_names_are_those_that_something_bears(site: Site, made: Everything) -> None:

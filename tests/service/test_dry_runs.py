@@ -189,7 +189,7 @@ def test_so_it_is_for_wide_holds_and_their_release(site: Site, scope: Scope, nam
 
 def test_what_a_hold_covers_beyond_that_is_held_later(site: Site) -> None:
     control = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
-    open_jobs = site.store.bulk.count(Filter(states=tuple(ALLOWED_STATES[Verb.CANCEL])), most=1_000)
+    open_jobs = site.store.job_lists.count(Filter(states=tuple(ALLOWED_STATES[Verb.CANCEL])), most=1_000)
 
     preview = control.do(PlanHold(scope=Scope.EVERYTHING, reason="look"))
 

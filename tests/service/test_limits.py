@@ -623,7 +623,7 @@ def test_a_schedule_of_somebody_else_makes_a_job_within_the_limits_of_who_runs_i
 
     with pytest.raises(Forbidden, match=message):
         limited.do(RunSchedule(name="beyond"))
-    assert not site.store.bulk.find(Filter(), limit=1)
+    assert not site.store.job_lists.find(Filter(), limit=1)
 
     job = site.job(limited.do(RunSchedule(name="within")).id)
     assert (job.priority, job.share) == (60, "own")

@@ -580,7 +580,7 @@ def _expected(case: Case, role: Role, limited: bool, place: str) -> tuple[type[S
 
 
 def _standing(store: Store) -> Standing:
-    jobs = store.bulk.count(Filter(), most=1000)
+    jobs = store.job_lists.count(Filter(), most=1000)
     return store.audit.head(), jobs, len(store.schedules.all())
 
 

@@ -84,7 +84,7 @@ def test_a_queue_and_a_line_among_others_lead_to_no_internal_type(site: Site) ->
             ask(site).submit_lines(lines.split(b"\n"))
     with pytest.raises(Forbidden, match="'inner'"):
         ask(site).submit(None, [{}])
-    assert not site.store.bulk.find(Filter(), limit=1)
+    assert not site.store.job_lists.find(Filter(), limit=1)
 
 
 def test_stages_schedules_and_operators_go_on_with_jobs_of_internal_types(site: Site) -> None:

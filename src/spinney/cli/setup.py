@@ -162,7 +162,7 @@ def _require_marked_root(store: "Store", config: Settings) -> None:
     """Raise StoreUnusable for a folder root without a mark, when the store has jobs."""
     from spinney.folders import folders
 
-    if folders.is_marked(config.folders) or not store.bulk.find(Filter(), limit=1):
+    if folders.is_marked(config.folders) or not store.job_lists.find(Filter(), limit=1):
         return
     raise StoreUnusable(
         f"the tables are up to date, but the store has jobs, and {config.folders} is not its folder root; mount the "

@@ -53,7 +53,7 @@ def _superseded(service: Service, jobs: Sequence[Job]) -> Collection[int]:
     }
     if not lines:
         return ()
-    return set(service.store.bulk.find(Filter(ids=tuple(lines), superseded=True), limit=len(lines)))
+    return set(service.store.job_lists.find(Filter(ids=tuple(lines), superseded=True), limit=len(lines)))
 
 
 def plain_job(details: JobDetails) -> Job:

@@ -92,7 +92,7 @@ class CanaryRun:
         if not self._open:
             return
         job_ids = tuple(sorted(self._open))
-        find = self._store.bulk.find
+        find = self._store.job_lists.find
         rested = find(Filter(ids=job_ids, states=AT_REST), limit=len(job_ids))
         self.bad += len(find(Filter(ids=tuple(rested), states=BAD), limit=len(job_ids)))
         self._open.difference_update(rested)

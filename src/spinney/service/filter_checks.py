@@ -54,7 +54,7 @@ def require_known(store: "Store", job_filter: Filter, *, labels: bool, within: A
 def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> None:
     """Raise UsageError unless this queue is declared or has jobs, so that no new queue comes from a typo."""
     names = store.bulk.names("queue")
-    if name not in names and not store.bulk.count(Filter(queue=name), most=1):
+    if name not in names and not store.job_lists.count(Filter(queue=name), most=1):
         _require(name, store.bulk.names("queue", within=within), _MISSING["queue"])
 
 

@@ -90,7 +90,7 @@ class OrderScope:
     def whole_tree(self, root_id: int) -> bool:
         """Return whether the order reaches all jobs of a tree."""
         beyond = Filter(root_id=root_id, beyond=self.service.rights.within, states=_THERE)
-        return self.unlimited or self.service.store.bulk.count(beyond, most=1) == 0
+        return self.unlimited or self.service.store.job_lists.count(beyond, most=1) == 0
 
     def beyond(self, job: Job) -> str:
         """Return why the order does not reach a job whose tree has jobs beyond the caller's limits."""
@@ -146,7 +146,7 @@ def lies_beyond(service: Service, job: Job) -> bool:
     if service.rights.everywhere:
         return False
     beyond = Filter(below=job.lineage, beyond=service.rights.within, states=_THERE)
-    return service.store.bulk.count(beyond, most=1) > 0
+    return service.store.job_lists.count(beyond, most=1) > 0
 
 
 def require_queue_within(service: Service, queue: str, action: str) -> None:

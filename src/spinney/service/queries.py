@@ -253,7 +253,7 @@ class Queries(Service):
         """Return a node as a caller with limits sees it: only the leases of visible jobs, no reasons of operators, and
         of an external worker no host, which would tell whose it is."""
         own = Filter(node=node.node, states=tuple(LEASED), within=self._within)
-        leases = self.store.bulk.count(own, most=node.leases) if node.leases else 0
+        leases = self.store.job_lists.count(own, most=node.leases) if node.leases else 0
         return replace(
             node,
             leases=leases,

@@ -45,16 +45,16 @@ class Visibility:
         visible: set[int] = set()
         for start in range(0, len(ids), _PAGE):
             page = tuple(ids[start : start + _PAGE])
-            visible.update(self._store.bulk.find(Filter(ids=page, within=self._within), limit=_PAGE))
+            visible.update(self._store.job_lists.find(Filter(ids=page, within=self._within), limit=_PAGE))
         return visible
 
     def any_of(self, **named: Any) -> bool:
         """Return whether a job that matches is visible."""
-        return self._store.bulk.count(Filter(within=self._within, **named), most=1) > 0
+        return self._store.job_lists.count(Filter(within=self._within, **named), most=1) > 0
 
     def count(self, job_filter: Filter, *, most: int) -> int:
         """Return how many visible jobs match, counted up to ``most``."""
-        return self._store.bulk.count(replace(job_filter, within=self._within), most=most)
+        return self._store.job_lists.count(replace(job_filter, within=self._within), most=most)
 
     # --- jobs -----------------------------------------------------------------------------
 

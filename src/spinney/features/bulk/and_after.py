@@ -109,7 +109,7 @@ class AndAfterRun:
             while self._store.holds.sweep(now_us=self._clock()):
                 pass
         if job_filter is None:
-            existing = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
+            existing = set(self._store.job_lists.find(Filter(ids=tuple(ids)), limit=len(ids)))
             yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
     def _beyond(self, root_id: int, job_filter: Filter | None, ids: Sequence[int]) -> dict[int, str]:
@@ -150,7 +150,9 @@ class AndAfterRun:
             states = tuple(sorted(ALLOWED_STATES[self._order.verb]))
             yield from step_run.to_all(Filter(root_id=root_id, ids=tuple(ids), states=states), last)
         else:
-            existing = set(self._store.bulk.find(Filter(root_id=root_id, ids=tuple(ids)), limit=len(ids)))
+            existing = set(
+                self._store.job_lists.find(Filter(root_id=root_id, ids=tuple(ids)), limit=len(ids))
+            )
             yield from step_run.to([job_id for job_id in ids if job_id in existing])
 
     def _step_run(self, order: Order) -> StepRun:
@@ -164,7 +166,7 @@ def finished_after(store: Store, root_id: int) -> Filter | None:
     if at_us is None:
         return None
     completed = Filter(root_id=root_id, states=(State.COMPLETED,), settled_after_us=at_us, superseded=False)
-    return completed if store.bulk.count(completed, most=1) else None
+    return completed if store.job_lists.count(completed, most=1) else None
 
 
 def roots(

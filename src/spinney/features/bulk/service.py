@@ -82,7 +82,7 @@ class Bulk(Service):
         order_scope = self._order_scope(order)
         order_scope.require()
         require_order(self, order, order_scope.bounded(job_filter or Filter(ids=tuple(ids))))
-        last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
+        last = next(iter(self.store.job_lists.find(Filter(), newest=True, limit=1)), 0)
         if job_filter is None:
             fits = order_scope.bounded(
                 Filter(ids=tuple(ids), states=tuple(sorted(ALLOWED_STATES[order.verb])))
@@ -90,7 +90,7 @@ class Bulk(Service):
         else:
             job_filter = replace(job_filter, ids=tuple(ids)) if ids else job_filter
             fits = job_filter = order_scope.bounded(self._with_defaults(order.verb, job_filter))
-        matching = self.store.bulk.count(fits, most=COUNTED + 1)
+        matching = self.store.job_lists.count(fits, most=COUNTED + 1)
         if job_filter is not None and not matching:
             require_known(self.store, job_filter, labels=True, within=self.rights.within)
         plan = Plan(
@@ -102,7 +102,7 @@ class Bulk(Service):
             touched, plan = self._tried(plan)
             jobs, newest = len(touched), nlargest(NEWEST, touched)
         if not exact or jobs > COUNTED:
-            newest = self.store.bulk.find(fits, newest=True, limit=NEWEST)
+            newest = self.store.job_lists.find(fits, newest=True, limit=NEWEST)
         return replace(
             plan,
             jobs=min(jobs, COUNTED),
@@ -173,7 +173,7 @@ class Bulk(Service):
 
     def _completed_beside(self, fits: Filter, completed: Filter) -> int:
         """Return how many jobs match ``completed``, a filter of ``_after``, but not ``fits``."""
-        jobs = self.store.bulk.count(completed, most=COUNTED)
+        jobs = self.store.job_lists.count(completed, most=COUNTED)
         if fits.states is not None and State.COMPLETED not in fits.states:
             return jobs
         both = replace(
@@ -183,7 +183,7 @@ class Bulk(Service):
             superseded=completed.superseded,
             settled_after_us=max(completed.settled_after_us or 0, fits.settled_after_us or 0),
         )
-        return jobs - self.store.bulk.count(both, most=COUNTED)
+        return jobs - self.store.job_lists.count(both, most=COUNTED)
 
     def _order_scope(self, order: Order) -> OrderScope:
         return OrderScope(service=self, order=order)

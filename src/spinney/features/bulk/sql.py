@@ -34,34 +34,10 @@ submitters."""
 
 
 class SqlBulk:
-    """Operators' verbs on many jobs, one bounded step at a time, and the queries with which such runs are
-    planned."""
+    """Operators' verbs on many jobs, one bounded step at a time."""
 
     def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
         self._session, self._clock = session, clock
-
-    def find(
-        self,
-        job_filter: Filter,
-        *,
-        after: int = 0,
-        until: int | None = None,
-        limit: int = 1000,
-        newest: bool = False,
-    ) -> list[int]:
-        """Return the ids of matching jobs, at most ``limit``, ascending, after ``after`` and up to ``until``.
-
-        With ``newest`` they are descending, from below ``after`` (0: from the last) and down to ``until``.
-        """
-        with self._session.look() as tx:
-            return filter_queries.ids(
-                tx.all, job_filter, after=after, until=until, limit=limit, newest=newest
-            )
-
-    def count(self, job_filter: Filter, *, most: int) -> int:
-        """Count the matching jobs, but no further than ``most``."""
-        with self._session.look() as tx:
-            return filter_queries.count(tx.all, job_filter, most=most)
 
     def apply(
         self,

@@ -35,7 +35,7 @@ def pages(store: "Store", verb: Verb, job_filter: Filter, last: int) -> Iterator
     then."""
     newest = verb is Verb.RETRY
     after, until = (last + 1, None) if newest else (0, last)
-    while page := store.bulk.find(job_filter, after=after, until=until, limit=PAGE, newest=newest):
+    while page := store.job_lists.find(job_filter, after=after, until=until, limit=PAGE, newest=newest):
         yield page
         after = page[-1]
 

@@ -172,7 +172,9 @@ def _read(control: Control) -> HoldList:
 def _covered(control: Control, hold: Hold) -> int | None:
     """Return how many held jobs a hold covers; None when it cannot be determined."""
     held = held_filter(control, hold)
-    return None if held is None else control.store.bulk.count(control.queries.within(held), most=COUNTED_TO)
+    return (
+        None if held is None else control.store.job_lists.count(control.queries.within(held), most=COUNTED_TO)
+    )
 
 
 def _scope(form: FormFields) -> Scope:

@@ -52,7 +52,7 @@ def _below(control: Control, job: Job, job_ids: Collection[int]) -> Iterator[int
     later = sorted(job_id for job_id in job_ids if job_id > job.id)  # a subjob is younger than its parent
     for start in range(0, len(later), _AT_ONCE):
         some = Filter(ids=tuple(later[start : start + _AT_ONCE]), below=job.lineage)
-        yield from control.store.bulk.find(some, limit=_AT_ONCE)
+        yield from control.store.job_lists.find(some, limit=_AT_ONCE)
 
 
 def _named(details: Mapping[str, Any]) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Sorted lists of jobs, and the names that filters suggest.
+"""Which jobs match a filter, sorted lists of them, and the names that filters suggest.
 
 No index has the time at which jobs settled or how long they ran, because settling would have to write it. So
 a list is sorted among a bounded number of the newest matching jobs, and says when there are more.
@@ -65,7 +65,30 @@ def _valued(job_filter: Filter, key: str) -> list[tuple[State, ...]]:
 
 
 class SqlJobLists(SqlPart):
-    """Read what lists of jobs need beside the jobs: an order, and names to choose from."""
+    """Reads which jobs match a filter, their order in a list, and the names that a filter may have."""
+
+    def find(
+        self,
+        job_filter: Filter,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> list[int]:
+        """Return the ids of matching jobs, at most ``limit``, ascending, after ``after`` and up to ``until``.
+
+        With ``newest`` they are descending, from below ``after`` (0: from the last) and down to ``until``.
+        """
+        with self._session.look() as tx:
+            return filter_queries.ids(
+                tx.all, job_filter, after=after, until=until, limit=limit, newest=newest
+            )
+
+    def count(self, job_filter: Filter, *, most: int) -> int:
+        """Count the matching jobs, but no further than ``most``."""
+        with self._session.look() as tx:
+            return filter_queries.count(tx.all, job_filter, most=most)
 
     def sorted_ids(
         self,

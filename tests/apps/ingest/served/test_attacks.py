@@ -76,7 +76,7 @@ def test_no_inner_job_is_submitted_through_a_server(
     assert [answer.status_code for answer in answers] == [403] * 4
     assert all(type_ in answer.json()["detail"] for answer in answers[:3])
     with served.service.store() as store:
-        assert not store.bulk.find(Filter(), limit=1)
+        assert not store.job_lists.find(Filter(), limit=1)
 
 
 def test_nobody_changes_what_an_inner_job_finds_in_its_folder(served: Served) -> None:

@@ -41,7 +41,7 @@ def test_half_a_payload_leaves_nothing(head: bytes, tmp_path: Path, monkeypatch:
     until(lambda: len(list(incoming.iterdir())) == 0)
     listening.end()
     with service.store() as store:
-        assert not store.bulk.find(Filter(), limit=1)
+        assert not store.job_lists.find(Filter(), limit=1)
 
 
 @pytest.mark.parametrize("why", ["busy", "signed out"])

@@ -112,7 +112,7 @@ def _work_folders(service: Service, batch: Batch) -> list[Path]:
     Their names follow from the batch and the number of an object, so that they are found without reading each
     object's job.
     """
-    objects = service.store.bulk.count(Filter(parent_id=batch.job.id), most=10**9)
+    objects = service.store.job_lists.count(Filter(parent_id=batch.job.id), most=10**9)
     jids = {jid(batch.bid, number) for number in range(1, objects + 1)}
     return [
         place

@@ -71,7 +71,7 @@ class Requeue(Verb, changes=True, long=True):
     def _batch_plans(self, service: Service, job: Job) -> list[Plan]:
         """Plan for all failed objects of a batch, or for the batch itself when it failed before it had any."""
         objects = Filter(parent_id=job.id, superseded=False)
-        if job.state is State.FAILED and not service.store.bulk.count(objects, most=1):
+        if job.state is State.FAILED and not service.store.job_lists.count(objects, most=1):
             return [self._plan(service, Order(verb=EngineVerb.RETRY), ids=[job.id])]
         filter_ = replace(objects, message=self.message)
         orders = [self._failed, self._completed] if self.completed else [self._failed]
