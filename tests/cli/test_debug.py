@@ -212,6 +212,33 @@ def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(shell: Sh
     assert "the stage ended with: hold, a part is missing" in output
 
 
+def test_no_debugger_opens_where_the_parameters_do_not_fit_the_code_of_today(
+    shell: Shell, failed: str
+) -> None:
+    (shell.folder / "renamed.py").write_text(HANDLERS.replace("n: int", "count: int"))
+
+    shown = shell.run("debug", failed, "renamed:app")
+
+    assert shown.returncode == 1
+    assert "stage 'divide' of 'sort': parameter 'count' is missing" in shown.stdout
+    assert "(Pdb)" not in shown.stdout
+
+
+def test_the_debugger_opens_at_a_failure_of_the_stages_own_with_its_message(
+    shell: Shell, failed: str
+) -> None:
+    (shell.folder / "failing.py").write_text(
+        HANDLERS.replace("Hold, Job", "Fail, Hold, Job").replace("raise ValueError(", "raise Fail(")
+    )
+
+    shown = shell.run("debug", failed, "failing:app")
+
+    assert shown.returncode == 1
+    assert "Fail: cannot divide 3" in shown.stderr
+    assert "features/debug" not in shown.stderr
+    assert "(Pdb)" in shown.stdout
+
+
 def test_a_program_runs_in_the_copy(shell: Shell) -> None:
     job = shell.ok("submit", "script").strip()
     shell.call("wait", job)

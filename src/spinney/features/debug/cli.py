@@ -137,6 +137,7 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
     """
     from spinney.features.debug.stage_copy import summary
     from spinney.model.attempts.signals import Signal, unwrapped
+    from spinney.model.attempts.user_frames import user_frames
     from spinney.model.outcomes import Outcome
 
     def call() -> Any:
@@ -151,14 +152,15 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
         cause = unwrapped(error)
         if isinstance(cause, Signal):
             outcome, value = cause.outcome, cause.message
-            if outcome is Outcome.ERROR and function is not None:
-                debugger.post_mortem(cause.__traceback__)
         else:
+            outcome, value = Outcome.ERROR, f"{type(cause).__name__}: {cause}"
+        # A program has none, and neither have parameters that do not fit the stage.
+        frames = user_frames(cause)
+        if outcome is Outcome.ERROR and frames is not None:
             import traceback
 
-            traceback.print_exception(error)
-            debugger.post_mortem(cause.__traceback__)
-            outcome, value = Outcome.ERROR, f"{type(cause).__name__}: {cause}"
+            traceback.print_exception(type(error), error, user_frames(error))
+            debugger.post_mortem(frames)
     sys.stdout.flush()
     typer.echo(f"the stage ended with: {outcome}" + ("" if value is None else f", {_shown(value)}"))
     for name, of_it in summary(copy):

@@ -2,7 +2,13 @@
 
 from types import TracebackType
 
-_ENGINE = ("spinney.node.worker", "spinney.define.jobtype", "spinney.define.params", "asyncio.")
+_ENGINE = (
+    "spinney.node.worker",
+    "spinney.define.jobtype",
+    "spinney.define.params",
+    "spinney.features.debug",
+    "asyncio.",
+)
 """Modules whose frames at the beginning of a traceback are of no use to a user."""
 
 
