@@ -190,6 +190,15 @@ def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) ->
         assert terminal.end() == 0
 
 
+def test_a_stage_that_is_left_in_the_middle_has_not_passed(shell: Shell, failed: str) -> None:
+    arguments = ["-m", "spinney", "debug", failed, "handlers:app", "--step", "--stage", "unpack"]
+    with Terminal(shell.folder, arguments) as terminal:
+        terminal.wait_for("(Pdb)")
+        terminal.type("q\n")
+        terminal.wait_for("the debugger was left before the stage ended")
+        assert terminal.end() == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_copy_is_removed_when_a_signal_ends_the_command(
     shell: Shell, failed: str, tmp_path: Path, number: signal.Signals

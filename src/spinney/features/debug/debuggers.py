@@ -1,5 +1,6 @@
 """The debugger of a stage: pdb of the standard library, or another module with the same functions."""
 
+import bdb
 import inspect
 import os
 import pdb
@@ -32,11 +33,25 @@ class Debugger:
         """Call ``call``, stop at the first line of ``function``, and return what ``call`` returns.
 
         Only pdb can wait for the function; another debugger stops where it does by itself: at the first line
-        that it sees. ``function`` None: the stage is a program, and the debugger stops in what starts it.
+        that it sees. ``function`` None: the stage is a program, and the debugger stops in what starts it. Raises
+        BdbQuit when the debugger is left before the end.
         """
+        left: list[bdb.BdbQuit] = []
+
+        def watched() -> Any:
+            try:
+                return call()
+            except bdb.BdbQuit as error:  # ``runcall`` takes it for the end of the call
+                left.append(error)
+                raise
+
         if self._module is not pdb or function is None:
-            return self._module.runcall(call)
-        return _FunctionDebugger(inspect.unwrap(function)).runcall(call)
+            value = self._module.runcall(watched)
+        else:
+            value = _FunctionDebugger(inspect.unwrap(function)).runcall(watched)
+        if left:
+            raise left[0]
+        return value
 
     def post_mortem(self, traceback: TracebackType | None) -> None:
         """Open at the frame where an exception was raised."""
