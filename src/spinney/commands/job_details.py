@@ -7,13 +7,12 @@ from spinney.commands.status_numbers import KILLED, Status, status
 from spinney.model.attempts.failures import Cause
 from spinney.model.jobs import Filter, Job
 from spinney.model.lineage import ancestors, superseded_by
-from spinney.model.states import State
+from spinney.model.states import FAILED_OR_ORPHANED
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 JOBS = "/api/v1/jobs"
 _OF_JOB = tuple(field.name for field in fields(Job))
-_BADLY = (State.FAILED, State.ORPHANED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ def job_details(service: Service, jobs: Sequence[Job]) -> list[JobDetails]:
     """Return the details of these jobs, in their order. ``Queries`` must have read them for the same caller:
     secrets are redacted there and not here. Causes of failures, and which jobs are superseded, are read for all
     together."""
-    failed = [job.id for job in jobs if job.state in _BADLY]
+    failed = [job.id for job in jobs if job.state in FAILED_OR_ORPHANED]
     causes = service.store.failures.of(failed) if failed else {}
     superseded = _superseded(service, jobs)
     queries = service.part(Queries)

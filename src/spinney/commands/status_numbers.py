@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from spinney.model.attempts.failures import POISON
 from spinney.model.outcomes import Outcome
-from spinney.model.states import State
+from spinney.model.states import SETTLED, State
 
 KILLED = frozenset({Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST, POISON})
 """The values of ``exception`` in failures of killed attempts (``spinney.model.attempts.failures``)."""
@@ -29,7 +29,6 @@ _DISBATCH: Mapping[State, int] = MappingProxyType(
     }
 )
 _KILLED = -3
-_DONE_BADLY = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Status:
 def status(state: State, *, code: int | None = None, killed: bool = False) -> Status:
     """Return the numbers of a state. ``code``: the handler's own, which is used when it is positive; ``killed``: the
     job failed because it was killed."""
-    motus = 1 if state is State.COMPLETED else -1 if state in _DONE_BADLY else 0
+    motus = 1 if state is State.COMPLETED else -1 if state in SETTLED else 0
     if state is State.FAILED and killed:
         return Status(disbatch=_KILLED, motus=motus)
     if state in (State.COMPLETED, State.FAILED) and code is not None and code > 0:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX, Job
-from spinney.model.states import State
+from spinney.model.states import LEASED, State
 
 VIEWS = "views"
 """The directory below the folder root. Who makes it turns the views on."""
@@ -48,7 +48,7 @@ def view_path(job: Job) -> str | None:
     if job.state in _SETTLED:
         day = datetime.fromtimestamp((job.settled_us or job.created_us) / 1e6, UTC)
         return f"{_SETTLED[job.state]}/{day:%Y/%m/%d}/{name}"
-    if job.state in (State.RUNNING, State.CLAIMED) and job.node:
+    if job.state in LEASED and job.node:
         return f"{RUNNING}/{job.node}/{name}"
     return f"queue/{job.queue}/{name}"
 

@@ -42,5 +42,11 @@ class Outcome(StrEnum):
 PASSED = frozenset({Outcome.OK, Outcome.WARNING, Outcome.NOT_APPLICABLE, Outcome.FINISH})
 """Outcomes after which the stage is not run again unless an operator asks or it is marked ``again``."""
 
+FAULTS = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
+"""Outcomes of attempts that failed, whether or not the stage is run again."""
+
+WITHOUT_RUN = frozenset({Outcome.RETURNED, Outcome.DIED, Outcome.LOST})
+"""Outcomes that an attempt may have whose code never began."""
+
 # What a stage may set by itself; a program's exit codes are mapped to these, too.
 STAGE_WORDS = frozenset({*PASSED, Outcome.ERROR, Outcome.DEFER, Outcome.HOLD})

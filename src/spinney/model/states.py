@@ -34,6 +34,18 @@ SETTLED = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHA
 OPEN = tuple(state for state in State if state not in SETTLED)
 """All other states, as a filter takes them."""
 
+NOT_DELETED = tuple(state for state in State if state is not State.DELETED)
+"""The states of jobs that are still there, as a filter takes them."""
+
+ENDED = tuple(state for state in NOT_DELETED if state in SETTLED)
+"""The settled states of jobs that are still there, as a filter takes them."""
+
+UNSUCCESSFUL = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
+"""States in which a job has ended without being completed. ``retry`` opens such a job again."""
+
+FAILED_OR_ORPHANED = (State.FAILED, State.ORPHANED)
+"""States in which a job has ended without success and against everybody's will, as a filter takes them."""
+
 LEASED = frozenset({State.CLAIMED, State.RUNNING})
 """States that are read from a lease, never written into the job's row."""
 

@@ -8,14 +8,11 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from spinney.model.jobs import Lease, Record
-from spinney.model.outcomes import Outcome
+from spinney.model.outcomes import FAULTS
 from spinney.tracing import traceparents
 
 if TYPE_CHECKING:
     from spinney.tracing.otlp import SpanSender
-
-_FAULTS = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
-"""Outcomes whose spans are errors."""
 
 
 class AttemptSpans:
@@ -72,7 +69,7 @@ class AttemptSpans:
             begun_us=record.started_us,
             ended_us=max(record.started_us, record.ended_us),
             attributes=attributes,
-            error=record.message or str(record.outcome) if record.outcome in _FAULTS else None,
+            error=record.message or str(record.outcome) if record.outcome in FAULTS else None,
         )
         self._sender.send(
             "record",

@@ -13,10 +13,9 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.settings.holds import Scope
-from spinney.model.states import State
+from spinney.model.states import NOT_DELETED
 from spinney.service.service import ASK, Service, limits
 
-_THERE = tuple(state for state in State if state is not State.DELETED)
 _WORDS: Mapping[Verb, str] = {Verb.PRIORITY: "give priorities to"}
 
 
@@ -89,7 +88,7 @@ class OrderScope:
 
     def whole_tree(self, root_id: int) -> bool:
         """Return whether the order reaches all jobs of a tree."""
-        beyond = Filter(root_id=root_id, beyond=self.service.rights.within, states=_THERE)
+        beyond = Filter(root_id=root_id, beyond=self.service.rights.within, states=NOT_DELETED)
         return self.unlimited or self.service.store.job_lists.count(beyond, most=1) == 0
 
     def beyond(self, job: Job) -> str:
@@ -145,7 +144,7 @@ def lies_beyond(service: Service, job: Job) -> bool:
     """Return whether a job below this one is not visible to the caller."""
     if service.rights.everywhere:
         return False
-    beyond = Filter(below=job.lineage, beyond=service.rights.within, states=_THERE)
+    beyond = Filter(below=job.lineage, beyond=service.rights.within, states=NOT_DELETED)
     return service.store.job_lists.count(beyond, most=1) > 0
 
 

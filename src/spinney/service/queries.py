@@ -17,7 +17,7 @@ from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.rights import allowed_verbs
-from spinney.model.states import LEASED, State
+from spinney.model.states import LEASED, NOT_DELETED
 from spinney.model.subjects import subject
 from spinney.model.types import TypeSpec, known_type, passed_queues
 from spinney.model.values import durations
@@ -88,8 +88,8 @@ class Queries(Service):
         self._job(job_id)
         if self._within is None:
             return self._shown(self.store.children(job_id, after=after, limit=limit))
-        states = tuple(state for state in State if state is not State.DELETED)
-        return self.jobs(Filter(parent_id=job_id, superseded=False, states=states), after=after, limit=limit)
+        children = Filter(parent_id=job_id, superseded=False, states=NOT_DELETED)
+        return self.jobs(children, after=after, limit=limit)
 
     def attempts(self, job_id: int) -> list[Attempt]:
         """Return the job's attempts, oldest first; a running attempt is last."""

@@ -10,14 +10,13 @@ from spinney.model.lineage import ancestors, subtree
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import BulkStep, TreePosition
 from spinney.model.rights.actor import Actor
-from spinney.model.states import SETTLED, State
+from spinney.model.states import SETTLED, UNSUCCESSFUL, State
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows, placement
-from spinney.store.sql.transitions.cascades import BAD
 from spinney.store.sql.transitions.job_operations import Operation
 
 BELOW = 100
@@ -232,7 +231,7 @@ class VerbStep:
         """Raise Refused when the job has failed again within the same step, because of another job that keeps it from
         going on."""
         operation.cascade.drain()
-        if job_rows.find(self.tx, job_id).state in BAD:
+        if job_rows.find(self.tx, job_id).state in UNSUCCESSFUL:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
             _, bad_need = placement.needs_left(self.tx, job_id)
             first = "retry that one first"

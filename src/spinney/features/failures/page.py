@@ -17,7 +17,7 @@ from spinney.model.attempts.failure_groups import Failure, FailureGroups
 from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.operators.bulk_orders import Verb
-from spinney.model.states import State
+from spinney.model.states import FAILED_OR_ORPHANED
 from spinney.service.queries import Queries
 from spinney.web.pages.filters import FINGERPRINT
 from spinney.web.pages.forms import page_or_part, read_coalesced
@@ -122,7 +122,7 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
     group = failure_of(look, mark)
     if group is None:
         return mark, None
-    failed_jobs = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
+    failed_jobs = Filter(fingerprint=mark, states=FAILED_OR_ORPHANED)
     jobs = look.jobs(failed_jobs, limit=NEWEST, newest=True)
     sample = _sample(look.attempts(jobs[0].id)) if jobs else None
     message, pieces = failure_text(sample) if sample else (jobs[0].message or "" if jobs else "", [])

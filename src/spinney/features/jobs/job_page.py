@@ -27,7 +27,7 @@ from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.bulk_runs import Plan
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.settings.holds import Hold, Scope
-from spinney.model.states import SETTLED, State
+from spinney.model.states import SETTLED, UNSUCCESSFUL, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
 from spinney.web.pages.forms import Form, page_or_part
@@ -262,7 +262,7 @@ def read(control: Control, job_id: int) -> JobView:
         numbers=numbered(attempts),
         failure=failure,
         is_past=failure is not None
-        and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED)
+        and shown_job.state not in UNSUCCESSFUL
         and current(shown_job, attempts) != failure,
         failed_program=failure is not None and _runs_program(spec, failure.stage),
         message=message,

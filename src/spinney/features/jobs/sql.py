@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spinney.model.jobs import Filter
-from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.states import ENDED, LEASED, State
 from spinney.store import skip_scan
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.read import filter_queries
@@ -35,10 +35,9 @@ SORT_KEYS: Mapping[str, str] = {
 }
 """The columns by which a list can be sorted, beside that of the job's number, as SQL. For a running job, ``took`` is
 the time until now, which is the value of the placeholder."""
-_ENDED = tuple(state for state in State if state in SETTLED and state is not State.DELETED)
 _VALUED: Mapping[str, Sequence[Sequence[State]]] = {
-    "took": ((*(state for state in _ENDED if state is not State.CANCELLED), *LEASED), (State.CANCELLED,)),
-    "ended": (_ENDED,),
+    "took": ((*(state for state in ENDED if state is not State.CANCELLED), *LEASED), (State.CANCELLED,)),
+    "ended": (ENDED,),
 }
 """For each key of which some jobs have no value: the states of jobs that have one, in the order in which they are read.
 Cancelled jobs are read last for ``took``, because most of them may never have begun. Deleted jobs are listed only where

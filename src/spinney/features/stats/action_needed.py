@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.model.attempts.failure_groups import Failure, FailureGroups
+from spinney.model.attempts.failures import POISON
 from spinney.model.fleet import NodeStatus, lasts
 from spinney.model.jobs import Job
 from spinney.model.operators.queues import QueueInfo
@@ -11,7 +12,7 @@ from spinney.model.operators.stats import Stats
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.settings.webhooks import WebhookHealth
-from spinney.model.states import State
+from spinney.model.states import FAILED_OR_ORPHANED, State
 from spinney.model.values.hints import first_of
 from spinney.model.values.texts import counted
 from spinney.web.pages.page_responses import segment, with_query
@@ -28,10 +29,6 @@ _MESSAGE_MAX = 48
 """How many characters of a failure's message stand with a cause that is named among others."""
 LOOKED_AT = 1_000
 """How many of the latest batches are looked at for failed ones."""
-_POISON = "poison"
-"""The exception of jobs that failed as poison."""
-BAD = (State.FAILED, State.ORPHANED)
-"""The states of a batch that has come to a bad end."""
 _UNWELL = ("dead", "silent", "degraded")
 """States of nodes that need attention."""
 _TAKES_NOTHING = ("draining", "drained")
@@ -97,13 +94,13 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     """
     yield from _stuck(shown.queues, shown.nodes)
     groups = shown.failures.groups
-    yield from (_poison(group) for group in groups if group.exception == _POISON)
+    yield from (_poison(group) for group in groups if group.exception == POISON)
     yield from (_cause(group, "died", group.message) for group in groups if group.exception == Outcome.DIED)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
     yield from (_failed_batch(batch) for batch in shown.failed)
     if shown.more_failed:
         yield _more_failed(shown.more_failed)
-    others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
+    others = [group for group in groups if group.exception not in (POISON, Outcome.DIED)]
     for group in others[:CAUSES]:
         yield _cause(group, "failed", f"{exception(group.exception)}: {group.message}")
     if shown.held_by_stages:
@@ -286,7 +283,7 @@ def _more_failed(batches: int) -> ActionNeeded:
         kind="failed",
         title=f"{batches:,} more failed {'batch' if batches == 1 else 'batches'}",
         more=f"among the {LOOKED_AT:,} latest batches; the {BATCHES} that failed last are shown above",
-        path=with_query("/batches", state=[str(state) for state in BAD]),
+        path=with_query("/batches", state=[str(state) for state in FAILED_OR_ORPHANED]),
         label="Batches",
     )
 

@@ -15,13 +15,13 @@ from starlette.responses import Response
 
 from spinney.commands.control import Control
 from spinney.features.failures.page import with_own_messages
-from spinney.features.stats.action_needed import BAD, BATCHES, CAUSES, LOOKED_AT, FailedBatch, Overview, needs
+from spinney.features.stats.action_needed import BATCHES, CAUSES, LOOKED_AT, FailedBatch, Overview, needs
 from spinney.features.webhooks.commands import ListWebhooks
 from spinney.model.access import Role
 from spinney.model.jobs import Filter
 from spinney.model.operators.stats import QueueStats, ShareStats, Stats
 from spinney.model.settings.webhooks import WebhookHealth
-from spinney.model.states import State
+from spinney.model.states import FAILED_OR_ORPHANED, State
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
@@ -81,7 +81,7 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
     looked for."""
     look = control.queries
     stats = stats_cache.stats(control)
-    bad = sum(stats.states.get(state, 0) for state in BAD)
+    bad = sum(stats.states.get(state, 0) for state in FAILED_OR_ORPHANED)
     failed, more_failed = (
         stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look)) if bad else ((), 0)
     )

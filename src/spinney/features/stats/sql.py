@@ -15,7 +15,7 @@ from spinney.model.access import AccessScope
 from spinney.model.fleet import presumed_dead
 from spinney.model.jobs import Filter
 from spinney.model.operators.stats import NodeStats, QueueStats, ShareStats, StageStats, Stats
-from spinney.model.states import State
+from spinney.model.states import FAILED_OR_ORPHANED, State
 from spinney.model.types import DEFAULT_QUEUE
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import access_paths, duration_samples, filter_queries, state_counts
@@ -68,7 +68,7 @@ class SqlStatistics(SqlPart):
         where, args = filter_queries.conditions(Filter(within=within))
         sql = f"{_TREES} where {' and '.join(['i.state in (?, ?)', *where])} order by jobs.id desc"
         with self._session.look() as tx:
-            return tx.column(sql, (latest, State.FAILED, State.ORPHANED, *args))
+            return tx.column(sql, (latest, *FAILED_OR_ORPHANED, *args))
 
     def waits(self, job_ids: Sequence[int]) -> list[Wait]:
         """Return how long each attempt of these jobs that has ended had waited.

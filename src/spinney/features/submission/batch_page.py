@@ -30,7 +30,7 @@ from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.settings.holds import Hold, Scope
-from spinney.model.states import SETTLED, State
+from spinney.model.states import NOT_DELETED, SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
@@ -50,8 +50,6 @@ CAUSES = 20
 EXACT_MAX = 20_000
 """How many jobs below the direct subjobs are counted exactly, without superseded ones; of more the number is
 an upper bound."""
-_NOT_DELETED = tuple(state for state in State if state is not State.DELETED)
-"""The states that are shown when none is chosen: all but deleted."""
 _VERBS_WHILE_OPEN = (Verb.CANCEL, Verb.HOLD)
 """The verbs for the whole tree that are offered while anything in it is open."""
 
@@ -279,7 +277,7 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
     current = replace(where, superseded=False)
     counts = {str(s): n for s, n in look.counts(current).items() if n and s != State.DELETED}
-    chosen = tuple(dict.fromkeys(states)) if states else _NOT_DELETED
+    chosen = tuple(dict.fromkeys(states)) if states else NOT_DELETED
     cells = look.jobs(replace(current, states=chosen), after=after, limit=CELLS + 1)
     deeper = 0 if below else _deeper(look, top, sum(counts.values()))
     return Grid(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from spinney.model.states import SETTLED, State
+from spinney.model.states import ENDED, OPEN, UNSUCCESSFUL, State
 
 
 class Verb(StrEnum):
@@ -25,20 +25,16 @@ class Verb(StrEnum):
     PRIORITY = "priority"
 
 
-# All states that are not settled.
-_OPEN = (State.SCHEDULED, State.PENDING, State.HELD, State.CLAIMED, State.RUNNING, State.WAITING)
-
-
 DEFAULT_STATES: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
     {
         Verb.RETRY: (State.FAILED,),
         Verb.RERUN: (State.COMPLETED,),
-        Verb.CANCEL: _OPEN,
-        Verb.HOLD: tuple(s for s in _OPEN if s is not State.HELD),
+        Verb.CANCEL: OPEN,
+        Verb.HOLD: tuple(s for s in OPEN if s is not State.HELD),
         Verb.RELEASE: (State.HELD,),
-        Verb.DELETE: (State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED),
-        Verb.MOVE: _OPEN,
-        Verb.PRIORITY: _OPEN,
+        Verb.DELETE: ENDED,
+        Verb.MOVE: OPEN,
+        Verb.PRIORITY: OPEN,
     }
 )
 """The states that a verb by filter selects when the filter names none. An orphaned job may have half done something
@@ -49,12 +45,11 @@ their state is named."""
 ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
     {
         **{
-            verb: frozenset(_OPEN)
-            for verb in (Verb.CANCEL, Verb.HOLD, Verb.RELEASE, Verb.MOVE, Verb.PRIORITY)
+            verb: frozenset(OPEN) for verb in (Verb.CANCEL, Verb.HOLD, Verb.RELEASE, Verb.MOVE, Verb.PRIORITY)
         },
-        Verb.RETRY: frozenset({State.FAILED, State.ORPHANED, State.CANCELLED}),
-        Verb.RERUN: SETTLED - {State.DELETED},
-        Verb.DELETE: SETTLED - {State.DELETED} | {State.HELD},
+        Verb.RETRY: UNSUCCESSFUL,
+        Verb.RERUN: frozenset(ENDED),
+        Verb.DELETE: frozenset({*ENDED, State.HELD}),
     }
 )
 """The states that a filter may name for a verb."""

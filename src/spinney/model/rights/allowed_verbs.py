@@ -3,7 +3,7 @@
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.jobs import Job
 from spinney.model.operators.bulk_orders import DEFAULT_STATES, Verb
-from spinney.model.states import TRANSITIONS, State
+from spinney.model.states import ENDED, TRANSITIONS, UNSUCCESSFUL, State
 
 OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})
 """The verbs that submitters may use on their own jobs."""
@@ -27,13 +27,12 @@ def may(verb: Verb, job: Job, rights: Rights, by: str | None) -> bool:
 
 
 def _lawful(verb: Verb, job: Job) -> bool:
-    ended = job.state in (State.FAILED, State.CANCELLED, State.ORPHANED)
     if verb is Verb.CANCEL:
         return State.CANCELLED in TRANSITIONS[job.state] and not job.cancelling
     if verb is Verb.RETRY:
-        return ended
+        return job.state in UNSUCCESSFUL
     if verb is Verb.RERUN:
-        return ended or job.state is State.COMPLETED
+        return job.state in ENDED
     if verb is Verb.DELETE:
         return State.DELETED in TRANSITIONS[job.state]
     return job.state in DEFAULT_STATES[verb] and not job.cancelling

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from spinney.model.access import AccessScope
 from spinney.model.errors import BadParameters, NoSuch, UsageError
-from spinney.model.states import State
+from spinney.model.states import ENDED
 from spinney.model.values import names
 from spinney.model.values.networks import is_public
 
@@ -28,10 +28,8 @@ BATCH = "batch"
 """The event of a root job with children that has settled in any state."""
 PING = "ping"
 """The event of a test; webhooks cannot subscribe to it."""
-STATES = (State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED)
-"""The settled states that are events, under their names."""
-EVENTS = (*map(str, STATES), BATCH)
-"""The events that a webhook may subscribe to, beside ``*``."""
+EVENTS = (*map(str, ENDED), BATCH)
+"""The events that a webhook may subscribe to, beside ``*``: that a job has ended in a state, under its name."""
 SETTABLE = ("url", "events", "type", "collection", "queue", "roots_only")
 """The fields that may be changed later."""
 

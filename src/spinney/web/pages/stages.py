@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED, Outcome
-from spinney.model.states import LEASED, SETTLED, State
+from spinney.model.states import LEASED, SETTLED, UNSUCCESSFUL, State
 from spinney.model.types import TypeSpec
 
 
@@ -92,7 +92,7 @@ def _status(name: str, job: Job, counted: Sequence[Attempt], finished: bool) -> 
     if passed is not None:
         return str(passed)
     last = counted[-1].outcome if counted else None
-    if job.stage == name and job.state in (State.FAILED, State.ORPHANED, State.CANCELLED):
+    if job.stage == name and job.state in UNSUCCESSFUL:
         return str(job.state)
     if last is not None:
         return str(last)

@@ -21,13 +21,12 @@ from spinney.features.doctor.sql.rule import (
     states,
 )
 from spinney.model.lineage import lineage
-from spinney.model.states import State
+from spinney.model.states import UNSUCCESSFUL, State
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import padded
-from spinney.store.sql.transitions.cascades import BAD
 
-_BAD = states(BAD)
+_BAD = states(UNSUCCESSFUL)
 _HAS_PARENT = "exists (select 1 from jobs p where p.id = page.parent_id)"
 
 # --- lineages ---------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ def _move(repair: RepairContext, row: Row, parent: Row | None) -> None:
 def _list_child(repair: RepairContext, facts: Facts) -> None:
     """Add a child to the list of its parent. An open child needs no more: when it settles, its parent is
     looked at."""
-    bad = State(facts["state"]) in BAD
+    bad = State(facts["state"]) in UNSUCCESSFUL
     repair.tx.run(
         "insert into children_left (parent_id, bad, child_id) values (?, ?, ?)",
         (facts["parent_id"], bad, facts["id"]),

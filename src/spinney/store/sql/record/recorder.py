@@ -20,8 +20,8 @@ from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.jobs import ClaimRequest, Lease, Record
-from spinney.model.outcomes import PASSED, Outcome
-from spinney.model.states import State
+from spinney.model.outcomes import PASSED, WITHOUT_RUN, Outcome
+from spinney.model.states import FAILED_OR_ORPHANED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
@@ -228,7 +228,7 @@ class Recorder:
         if row.parent_id is not None:
             c.line_moved(row.root_id)
         began = record.started_us > 0
-        if began or record.outcome not in (Outcome.RETURNED, Outcome.LOST, Outcome.DIED):
+        if began or record.outcome not in WITHOUT_RUN:
             self._history(record, lease, lane)
         start: _Assignments = {}
         if began:
@@ -410,7 +410,7 @@ class Recorder:
         """Return the cause of a failure, where it is needed for failed jobs or a breaker; else None."""
         spec = self.registry.types.get(row.type)
         watched = decided.attempt_used and spec is not None and spec.breaker is not None
-        if decided.state not in (State.FAILED, State.ORPHANED) and not watched:
+        if decided.state not in FAILED_OR_ORPHANED and not watched:
             return None
         return cause(row.type, lane.stage, record, poison=decided.poison, reason=decided.reason)
 

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from spinney.model.jobs import Record
-from spinney.model.outcomes import Outcome
+from spinney.model.outcomes import FAULTS, WITHOUT_RUN
 from spinney.store.sql.connection.database import Tx
 
 SLICE_US = 10_000_000
 KEPT_US = 15 * 60 * 1_000_000
 """The longest window."""
-FAILED = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
-_UNRUN = frozenset({Outcome.RETURNED, Outcome.LOST, Outcome.DIED})
 
 
 class Throughput(NamedTuple):
@@ -35,11 +33,11 @@ def note(
     ended = Counter([(lease[4], lease[2]) for _, lease in passed])
     failed: Counter[tuple[int, int]] = Counter()
     for record, lease in others:
-        if record.started_us == 0 and record.outcome in _UNRUN:
+        if record.started_us == 0 and record.outcome in WITHOUT_RUN:
             continue
         where = (lease[4], lease[2])
         ended[where] += 1
-        if record.outcome in FAILED:
+        if record.outcome in FAULTS:
             failed[where] += 1
     tx.many(
         "insert into throughput (slice, lane, node_id, ended, failed) values (?, ?, ?, ?, ?) "

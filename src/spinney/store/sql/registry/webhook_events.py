@@ -10,11 +10,11 @@ it is resumed."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from spinney.model.settings.webhooks import BATCH, EVERY, STATES, Webhook
-from spinney.model.states import State
+from spinney.model.settings.webhooks import BATCH, EVERY, Webhook
+from spinney.model.states import ENDED, State
 from spinney.store.sql.connection.database import Tx, list_text
 
-_REPORTED = frozenset(STATES)
+_REPORTED = frozenset(ENDED)
 _IS_BATCH = (
     "case when jobs.parent_id is null and exists (select 1 from jobs c "
     "where c.parent_id = jobs.id and c.root_id = jobs.id and c.parent_id is not null) then 1 else 0 end"

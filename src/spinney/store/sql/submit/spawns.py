@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Submission
-from spinney.model.states import SETTLED
+from spinney.model.states import SETTLED, UNSUCCESSFUL
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -21,7 +21,6 @@ from spinney.store.sql.submit import needs, new_jobs, staging
 from spinney.store.sql.submit.new_jobs import Parent, Plan
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.attempts import require_lease
-from spinney.store.sql.transitions.cascades import BAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +208,8 @@ def _count_again(tx: Tx, parent: Row, child_id: int) -> None:
     if not tx.changed():
         return
     state = job_rows.find(tx, child_id).state
-    if state in BAD or state not in SETTLED:
+    if state in UNSUCCESSFUL or state not in SETTLED:
         tx.run(
             "insert into children_left (parent_id, bad, child_id) values (?, ?, ?) on conflict do nothing",
-            (parent.id, state in BAD, child_id),
+            (parent.id, state in UNSUCCESSFUL, child_id),
         )

@@ -15,7 +15,7 @@ free locks with waiting jobs). Parents need no bound: a job has one."""
 from collections.abc import Container, Mapping
 from typing import Any
 
-from spinney.model.states import State
+from spinney.model.states import UNSUCCESSFUL, State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -29,7 +29,6 @@ DEPENDANTS_STEP = 200
 PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
 _FOR_ITS_TURN = "waits for an earlier job of its serial tree"
-BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
 class Cascade(Placement):
@@ -99,7 +98,7 @@ class Cascade(Placement):
         effect, and webhooks get their events."""
         tx = self.tx
         if row.parent_id is not None:
-            self.child_settled(row.id, row.parent_id, bad=state in BAD)
+            self.child_settled(row.id, row.parent_id, bad=state in UNSUCCESSFUL)
         dependant_ids = dependants(tx, row.id, 0, DEPENDANTS_STEP + 1)
         self._dependants.update(dict.fromkeys(dependant_ids[:DEPENDANTS_STEP]))
         if len(dependant_ids) > DEPENDANTS_STEP:

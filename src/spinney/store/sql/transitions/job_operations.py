@@ -11,7 +11,7 @@ from spinney.model.errors import Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Scope, UnderHold
-from spinney.model.states import SETTLED, State, require
+from spinney.model.states import SETTLED, UNSUCCESSFUL, State, require
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
@@ -20,9 +20,6 @@ from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows, placement, regrowth, removal
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.regrowth import Regrowth
-
-# States that ``retry`` opens again; a completed job has nothing to retry, and ``rerun`` runs it again.
-REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 
 
 class Operation:
@@ -119,7 +116,7 @@ class Operation:
         """Open a failed, orphaned or cancelled job again: it continues with its first stage that has not passed, or
         further back with ``stage``. Raises NoSuchJob, UnlawfulTransition, and Refused when a stage before ``stage`` has
         not passed."""
-        row = self._settled(job_id, REOPENABLE)
+        row = self._settled(job_id, UNSUCCESSFUL)
         if stage is not None:
             # Stages from ``stage`` on are superseded, so that they run again although they may have passed.
             spec = self._spec(row)
@@ -183,7 +180,7 @@ class Operation:
         Cancelled children count only where all must complete: those of a batch stay cancelled, because somebody decided
         that."""
         row = job_rows.find_visible(self.tx, job_id)
-        because_of_them = row.state in REOPENABLE and job_rows.waits_for(self.tx, row.id) == "children"
+        because_of_them = row.state in UNSUCCESSFUL and job_rows.waits_for(self.tx, row.id) == "children"
         if row.state is not State.WAITING and not because_of_them:
             return []
         cancelled_too = self._spec(row).children == "completed"
@@ -197,7 +194,7 @@ class Operation:
         """Return whether a job that was opened cannot go on without its failed children: it has failed again because of
         them, or will."""
         row = job_rows.find(self.tx, job_id)
-        stopped = row.state in REOPENABLE or (
+        stopped = row.state in UNSUCCESSFUL or (
             placement.is_strict(self.registry, row) and placement.older_bad(self.tx, row) is not None
         )
         return stopped and bool(self.failed_children(job_id, limit=1))
@@ -205,7 +202,7 @@ class Operation:
     def fail_because_of_children(self, job_id: int) -> None:
         """Let a job that has not completed count as failed because of its children, so that it waits again when one of
         them is opened. It stays settled, and nobody is told. Raises as ``retry``."""
-        row = job_rows.set_state(self.tx, self._settled(job_id, REOPENABLE), State.WAITING)
+        row = job_rows.set_state(self.tx, self._settled(job_id, UNSUCCESSFUL), State.WAITING)
         bad = placement.bad_child(self.tx, row.id)
         reason = None if bad is None else placement.because_of(self.tx, bad)
         self.cascade.set_aside(

@@ -13,7 +13,7 @@ from typing import Any
 
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
-from spinney.model.states import State
+from spinney.model.states import SETTLED, State
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -205,10 +205,10 @@ def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
         "where n.job_id = ?",
         (job_id,),
     ):
-        if state in (State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED):
-            return still_open, (need_id, state)
-        if state != State.COMPLETED:
+        if state not in SETTLED:
             still_open = True
+        elif state != State.COMPLETED:
+            return still_open, (need_id, state)
     return still_open, None
 
 
