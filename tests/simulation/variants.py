@@ -50,6 +50,9 @@ class LimitOutside(SimStore):
             with self._look() as tx:
                 stale = {name: self._registry.occupied(tx, name) for name in ("narrow",)}
             self._registry.occupied = lambda tx, queue: set(stale.get(queue, ()))  # type: ignore[method-assign]
+            self._registry.occupied_by_limited = (  # type: ignore[method-assign]
+                lambda tx: {name: set(slots) for name, slots in stale.items()}
+            )
             self._sim_database.calls += 1  # others may go first now
         return super().flush_and_claim(records, want, now_us=now_us)
 
