@@ -1,5 +1,6 @@
 """``serve`` and ``up``, as a newcomer meets them: real processes, real sockets."""
 
+import os
 import re
 import signal
 import sqlite3
@@ -112,6 +113,20 @@ def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_i
     assert "Traceback" not in err
     assert "/welcome" not in out + err
     assert "spinney user add NAME --role admin" in err
+
+
+def test_given_a_node_that_the_kernel_kills_when_up_then_the_server_ends_and_says_so(shell: Shell) -> None:
+    process = shell.start("up", "jobs:app", "--name", "n1", "--port", "0")
+    until(lambda: bool(shell.listed("nodes")), "the node has joined")
+
+    os.kill(shell.listed("nodes")[0]["pid"], signal.SIGKILL)
+
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == (
+        "spinney: the node was killed by SIGKILL (if memory ran out, 'dmesg' says so), and the server stopped with it; "
+        "start both again"
+    )
 
 
 def test_given_no_user_only_this_machine_is_heard_and_after_a_kill_one_with_a_user_takes_over_without_a_link(

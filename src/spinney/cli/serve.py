@@ -229,6 +229,7 @@ def _serve(
     can connect. Raises SpinneyError when that node has failed.
     """
     from spinney.node.run import set_up_log
+    from spinney.node.workers.termination import killed_text, signal_name
     from spinney.server.http_server import serve as run_server
 
     set_up_log(settings.log_level)
@@ -245,9 +246,12 @@ def _serve(
         run_server(app, sockets, settings, on_listening=print_addresses)
         failed = process.poll()
     if failed:
-        raise SpinneyError(
-            f"the node ended with exit code {failed}, and the server stopped with it; the reason is above"
+        end = (
+            killed_text(signal_name(-failed))
+            if failed < 0
+            else f"ended with exit code {failed}, for the reason above"
         )
+        raise SpinneyError(f"the node {end}, and the server stopped with it; start both again")
 
 
 @contextmanager
