@@ -285,8 +285,8 @@ class SqlSchedules:
 
 
 def _schedule(row: Sequence[Any]) -> Schedule:
-    """Return the schedule of a row of ``_COLUMNS``, which the number of waiting times may follow. Raises UsageError when
-    the row cannot be read, because a newer version or a person wrote it."""
+    """Return the schedule of a row of ``_COLUMNS``, which the number of waiting times may follow. Raises UsageError
+    when the row cannot be read, because a newer version or a person wrote it."""
     name, spec, paused, next_us, last_job_id, by, declared, *queued = row
     try:
         return Schedule.from_json(
