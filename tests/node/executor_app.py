@@ -95,6 +95,8 @@ def raises(kind: str = "") -> Any:
         "surrogate": ValueError("\ud800"),
         "bad-defer": late,
     }
+    if kind == "breakpoint":
+        breakpoint()
     raise errors[kind]
 
 

@@ -118,6 +118,10 @@ async def test_what_a_stage_raises_is_its_outcome(host, worker):
         "fail": {"outcome": "error", "message": "gave up", "retryable": False, "code": 7},
         "exit": {"outcome": "error", "message": "the stage called exit (3); return instead, or raise Fail"},
         "interrupt": {"outcome": "error", "message": "the stage was interrupted (SIGINT)"},
+        "breakpoint": {
+            "outcome": "error",
+            "message": "the stage called breakpoint(), and a worker has no terminal; run it with 'spinney debug'",
+        },
         "defer": {"outcome": "defer", "message": "later", "delay_s": 90.0, "lane": True},
         "bad-defer": {"outcome": "error", "retryable": False},
         "hold": {"outcome": "hold", "message": "look at this"},

@@ -234,6 +234,8 @@ def _message(error: BaseException, redact: Redact) -> str:
         return f"the stage called exit ({error.code!r}); return instead, or raise Fail"
     if isinstance(error, KeyboardInterrupt):
         return "the stage was interrupted (SIGINT)"
+    if _type_name(error) == "bdb.BdbQuit":  # what ``breakpoint()`` raises where nobody answers
+        return "the stage called breakpoint(), and a worker has no terminal; run it with 'spinney debug'"
     try:
         # The text of a KeyError is the bare key, which says nothing by itself.
         text = f"KeyError: {error}" if type(error) is KeyError else str(error)
