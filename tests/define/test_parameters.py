@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,9 +14,11 @@ from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import (
+    AnyUrl,
     BaseModel,
     ConfigDict,
     Field,
+    HttpUrl,
     Json,
     PlainSerializer,
     SecretBytes,
@@ -275,6 +278,8 @@ def test_the_options_of_a_job_are_those_that_messages_know() -> None:
         (date, ["2030-01-31"]),
         (time, ["08:00", "08:00:00Z", "08:00:00.5", "08:00:00+02:00"]),
         (timedelta, ["PT15M", "-PT15M", "P1D", "00:05", "1 day, 00:05:00"]),
+        (HttpUrl, ["https://example.org", "http://[::1]:8080/a?b=c#d"]),
+        (AnyUrl, ["mailto:ann@example.org", "s3://bucket/key", "urn:isbn:1"]),
         (dict[Number, str], [{"1": "first"}]),
         (dict[Colour, str], [{"red": "first"}]),
         (dict[date, str], [{"2030-01-31": "first"}]),
@@ -295,6 +300,9 @@ def test_texts_that_the_stage_reads_are_lawful_by_schema_alone(annotation: Any, 
         (time, "8 o'clock", "a time such as"),
         (timedelta, "nonsense", "a duration such as"),
         (timedelta, "15m", "a duration such as"),
+        (IPv4Address, "::1", "an IPv4 address, not '::1'."),
+        (IPv6Address, "10.0.0.1", "an IPv6 address, not '10.0.0.1'."),
+        (HttpUrl, "example.org", "a URL such as 'https://example.org/', not 'example.org'."),
     ],
 )
 @pytest.mark.parametrize("refused", [refused_with_code, refused_by_schema])

@@ -192,9 +192,11 @@ _DECIMAL_BOUNDS = {
 def _validator(schema_text: bytes) -> "Validator":
     # Imported here, so that only submissions without the application's code pay for it, never a worker.
     from jsonschema import Draft202012Validator, FormatChecker, validators
-    from pydantic import TypeAdapter
+    from pydantic import AnyUrl, TypeAdapter
 
     formats = FormatChecker()
+    url: Callable[[str], object] = TypeAdapter(AnyUrl).validate_python
+    formats.checks("uri", raises=ValueError)(lambda value: not isinstance(value, str) or bool(url(value)))
     for name, time_type in _TIMES.items():
         read: Callable[[str], object] = TypeAdapter(time_type).validate_python
         formats.checks(name, raises=ValueError)(partial(_is_time, read))

@@ -149,6 +149,9 @@ _FORMATS = {
     "duration": "a duration such as 'PT15M'",
     "decimal": "a number as text such as '1.50'",
     "uuid": "a UUID",
+    "ipv4": "an IPv4 address",
+    "ipv6": "an IPv6 address",
+    "uri": "a URL such as 'https://example.org/'",
 }
 _TYPES = {
     "string": "text",
@@ -187,7 +190,7 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         base = f"a list, each {describe(prop['items'], schema)}"
     elif prop.get("type") == "object" and prop.get("properties"):
         base += f" ({_some(list(prop['properties']))})"
-    base += _length(prop)
+    base += "" if format_ == "uri" else _length(prop)
     if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
         base += f" (redacted outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
     bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
