@@ -1,5 +1,6 @@
 import pytest
 
+from spinney.model.values import texts
 from spinney.web.pages import text_formats
 
 NOW_US = 1_800_000_000_000_000
@@ -77,7 +78,7 @@ def test_given_a_fraction_then_a_hundred_is_said_of_the_whole_alone(part: float 
     ("rate", "text"), [(0, "0/s"), (0.5, "30/min"), (1.5, "1.5/s"), (1_234.4, "1,234/s")]
 )
 def test_given_a_rate_then_a_slow_one_is_said_by_the_minute(rate: float, text: str) -> None:
-    assert text_formats.rate(rate) == text
+    assert texts.rate(rate) == text
 
 
 def test_given_a_moment_that_no_calendar_has_then_it_is_said_as_it_is() -> None:

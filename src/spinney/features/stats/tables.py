@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.model.operators.stats import Percentiles
 from spinney.model.states import State
+from spinney.model.values import texts
 from spinney.model.values.limits import as_text
-from spinney.model.values.texts import counted
 from spinney.terminal.output import display
 
 if TYPE_CHECKING:
@@ -22,16 +22,12 @@ def states(counts: Mapping[str, int]) -> str:
     shown = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
     total = sum(n for _, n in shown)
     parts = ", ".join(f"{n:,} {state}" for state, n in shown)
-    return f"{counted(total, 'job')}{': ' if parts else ''}{parts}"
+    return f"{texts.counted(total, 'job')}{': ' if parts else ''}{parts}"
 
 
 def rate(per_second: float | None) -> str:
-    """Return a rate as text: per second, or per minute below one a second; nothing for 0 and for an unknown rate."""
-    if not per_second:
-        return ""
-    if per_second < 1:
-        return f"{per_second * 60:.2g}/min"
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+    """Return a rate as text; nothing for 0 and for an unknown rate."""
+    return texts.rate(per_second) if per_second else ""
 
 
 def times(percentiles: Percentiles | None) -> str:

@@ -22,3 +22,12 @@ def counted(count: int, singular: str, many: str | None = None) -> str:
     """Return a count with its noun: ``1 job``, ``1,204 jobs``. ``many``: the plural where it is not ``singular`` with
     an s."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
+
+
+def rate(per_second: float) -> str:
+    """Return a rate as text: per second, or per minute where it is less than one a second."""
+    if per_second == 0:
+        return "0/s"
+    if per_second < 1:
+        return f"{per_second * 60:.2g}/min"
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"

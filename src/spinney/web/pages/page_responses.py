@@ -20,8 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from spinney.model.access import Role
 from spinney.model.jobs import job_number
 from spinney.model.states import SETTLED, State
-from spinney.model.values import limits
-from spinney.model.values.texts import counted
+from spinney.model.values import limits, texts
 from spinney.web.pages import charts, text_formats
 from spinney.web.pages.static_files import StaticFiles
 from spinney.web.request_context import Principal, now_us
@@ -126,14 +125,14 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "STATES": tuple(State),
         "SETTLED": SETTLED,
         "bar": charts.bar,
-        "plural": counted,
+        "plural": texts.counted,
         "with_query": with_query,
         "limit_text": limits.as_text,
     }
     environment.filters |= {
         "number": text_formats.number,
         "short": text_formats.short,
-        "rate": text_formats.rate,
+        "rate": texts.rate,
         "lasting": text_formats.lasting,
         "interval": text_formats.interval,
         "moment": text_formats.moment,

@@ -32,15 +32,6 @@ def short(n: float) -> str:
     return f"{n:,.0f}"
 
 
-def rate(per_second: float) -> str:
-    """Return a rate as text: per second, or per minute where it is less than one a second."""
-    if per_second == 0:
-        return "0/s"
-    if per_second < 1:
-        return f"{per_second * 60:.2g}/min"
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
-
-
 def lasting(seconds: float | None) -> str:
     """Return a length of time as text, in its two largest units: ``340 ms``, ``12 s``, ``3 min 20 s``, ``2 days 3 h``;
     empty for None."""
