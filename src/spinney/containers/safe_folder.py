@@ -6,10 +6,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from spinney.files.trees import OPEN_FOLDER
+
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -23,7 +24,7 @@ class SafeFolder:
 
     def __init__(self, root: Path) -> None:
         """Open the folder, which must exist and be no link. Raises OSError."""
-        self._root = os.open(root, _OPEN_FOLDER)
+        self._root = os.open(root, OPEN_FOLDER)
         self._current = self._root
         self._current_path = ""
 
@@ -58,7 +59,7 @@ class SafeFolder:
         for part in path.split("/") if path else ():
             with suppress(FileExistsError):
                 os.mkdir(part, FOLDER_MODE, dir_fd=self._current)
-            deeper = os.open(part, _OPEN_FOLDER, dir_fd=self._current)
+            deeper = os.open(part, OPEN_FOLDER, dir_fd=self._current)
             self._close_unless_root()
             self._current = deeper
         self._current_path = path

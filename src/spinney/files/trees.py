@@ -11,7 +11,8 @@ levels of calls and the open files of a process are limited; a user may make any
 _ROUNDS = 100_000
 """How often the top of a tree is listed at most, so that a program that still runs and makes new entries there does
 not keep the removal for ever."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened that may have been replaced by a link, which is refused."""
 _OWNER_MODE = 0o700
 
 
@@ -73,7 +74,7 @@ class _Removal:
 
     def _folder(self, parent: int, name: str, level: int) -> None:
         """Remove a directory with all its entries."""
-        directory = os.open(name, _FOLDER, dir_fd=parent)
+        directory = os.open(name, OPEN_FOLDER, dir_fd=parent)
         try:
             if level == 0:
                 self._top = directory

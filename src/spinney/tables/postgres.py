@@ -7,7 +7,6 @@ The password is only in the parameters of the driver. The names that are shown c
 and a URL that cannot be parsed is not shown at all, since any part of it may be the password.
 """
 
-import re
 from typing import Any
 
 import psycopg
@@ -15,11 +14,11 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import QueuePool
 
 from spinney.model.errors import UsageError
+from spinney.model.values.store_urls import is_schema
 from spinney.tables.database import POOL, Database, writes
 from spinney.tables.declaration import TableDeclaration
 from spinney.tables.errors import TablesAway, TablesUnusable
 
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (
     "set local lock_timeout = '60s'; set local statement_timeout = '300s'; "
     # An idle writer keeps the locks of its rows; a reader of a long result keeps nothing.
@@ -129,7 +128,7 @@ def _parsed(tables: TableDeclaration, url: str) -> tuple[dict[str, Any], str | N
     place, _, query = url.partition("?")
     settings = [setting.partition("=") for setting in query.split("&") if setting]
     schema = {name: value for name, _, value in settings}.get("schema")
-    if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
+    if schema is not None and not is_schema(schema):
         raise UsageError(
             f"the schema of {tables.article} {tables.name} has small letters, digits and underscores, "
             f"as schema={tables.name}"

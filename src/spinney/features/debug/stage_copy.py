@@ -18,6 +18,7 @@ from typing import Any
 from spinney.app.application import Spinney
 from spinney.define.job import Assignment, Child, Job
 from spinney.define.job.memory_port import MemoryPort
+from spinney.define.jobtype.job_types import Runner
 from spinney.define.params.values import to_text
 from spinney.features.files.job_folder import elsewhere
 from spinney.files.disk_space import free_bytes
@@ -26,7 +27,7 @@ from spinney.model.errors import NoSuch, Refused, UsageError
 from spinney.model.outcomes import PASSED
 from spinney.model.types import Isolation, TypeSpec
 from spinney.model.values.paths import OWN, job_folder
-from spinney.node.worker.stage_runners import Runner, StageRunners
+from spinney.node.worker.stage_runners import StageRunners
 from spinney.store.parts import Store
 
 _FIRST_CHILD_ID = 10**11

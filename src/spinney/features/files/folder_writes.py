@@ -11,12 +11,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from spinney.features.files.job_folder import elsewhere
+from spinney.files.trees import OPEN_FOLDER
 from spinney.folders import folders
 from spinney.host.ownership import give_to_owner
 from spinney.model.errors import Refused
 from spinney.store.parts import Store
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
@@ -75,12 +74,12 @@ def _opened(root: Path, folder: Path, above: list[str]) -> Iterator[list[int]]:
     """Open the folder and the directories below it, which are created when they are missing, and yield their
     descriptors from the folder down. A link in place of one raises NotADirectoryError."""
     with ExitStack() as stack:
-        levels = [os.open(folder, _DIRECTORY)]
+        levels = [os.open(folder, OPEN_FOLDER)]
         stack.callback(os.close, levels[0])
         for step in above:
             with suppress(FileExistsError):
                 os.mkdir(step, 0o700, dir_fd=levels[-1])
                 give_to_owner(step, like=root, dir_fd=levels[-1])
-            levels.append(os.open(step, _DIRECTORY, dir_fd=levels[-1]))
+            levels.append(os.open(step, OPEN_FOLDER, dir_fd=levels[-1]))
             stack.callback(os.close, levels[-1])
         yield levels

@@ -16,6 +16,7 @@ DEFAULT_SCHEMA = "spinney"
 """The schema of a store on PostgreSQL whose URL names none."""
 _QUERY = re.compile(r"\?(?=\w+=)")
 """Where the query of a URL begins; another ``?`` is one of a password."""
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HOST_AND_PORT = re.compile(r"^(.*?)(?::(\d*))?$")
 _NO_PORT = re.compile(r"[^@/\[]*:\d*[^\d,/@][^@]*$")
 """The front of a URL without an ``@``, in which no port follows the colon: it has the beginning of a password."""
@@ -64,6 +65,11 @@ def store_location(store: str) -> tuple[str, ...]:
         query.get("dbname", parts.path.strip("/")),
         query.get("schema", DEFAULT_SCHEMA),
     )
+
+
+def is_schema(name: str) -> bool:
+    """Return whether a schema of a PostgreSQL database may have this name, which needs no quotes."""
+    return _SCHEMA.fullmatch(name) is not None and not name.startswith("pg_")
 
 
 def require_escaped(url: str) -> None:

@@ -31,6 +31,7 @@ from types import FrameType
 from typing import Any
 
 from spinney.define.job import Assignment, Job
+from spinney.define.jobtype.job_types import Runner
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
 from spinney.node.worker.attempt_output import AttemptOutput, current_output
@@ -39,7 +40,6 @@ from spinney.node.worker.loop_watch import LoopWatch
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState, SavedDescriptors
 from spinney.node.worker.running_attempt import RunningAttempt
-from spinney.node.worker.stage_runners import Runner
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
 from spinney.node.workers.shared_page import CELL_RECALL, CELL_STACK

@@ -10,14 +10,12 @@ from typing import Any, NoReturn
 
 from spinney.define.job import Job
 from spinney.define.jobtype import JobType
+from spinney.define.jobtype.job_types import Runner
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor, has_secrets
 from spinney.model.attempts.signals import Hold
 from spinney.model.errors import SpinneyError
 from spinney.model.values.unreadable import json_object
 from spinney.node.worker.program import ProgramRunner
-
-Runner = Callable[[str, Job], Any]
-"""A function that gets the parameters as JSON text and the handle, and returns the stage's result or raises."""
 
 
 class StageRunners:

@@ -14,7 +14,6 @@ period (``node.settings``), and covers all statements of a transaction together;
 as long as people do.
 """
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,12 +26,11 @@ from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
 from spinney.model.errors import CommitUncertain, StoreMissing, StoreUnavailable, StoreUnusable, UsageError
-from spinney.model.values.store_urls import DEFAULT_SCHEMA, require_escaped, without_password
+from spinney.model.values.store_urls import DEFAULT_SCHEMA, is_schema, require_escaped, without_password
 from spinney.store.sql.connection.database import closed_on_error
 from spinney.store.sql.connection.schema_state import SchemaState, incomplete, require_workable
 
 LEAST_VERSION = 140000
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
@@ -325,7 +323,7 @@ def parsed(url: str) -> tuple[str, str]:
     base, _, options = url.partition("?")
     query = parse_qsl(options, keep_blank_values=True)
     schema = dict(query).get("schema", DEFAULT_SCHEMA)
-    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+    if not is_schema(schema):
         raise UsageError(
             f"{schema!r} cannot be the schema of a store; use small letters, digits and underscores, as schema=spinney"
         )
