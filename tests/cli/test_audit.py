@@ -16,7 +16,7 @@ from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
 from spinney.store.sql.audit import note
-from spinney.store.sql.schema import GUARDS
+from spinney.store.sql.schema.statements import GUARDS
 from spinney.terminal.connection import open_local_store
 
 from .shell import Shell

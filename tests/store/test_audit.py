@@ -18,7 +18,7 @@ from spinney.model.operators.audits import BEGINNING, AuditEntry, digest
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.parts import Store
 from spinney.store.sql import SqlStore, open_store
-from spinney.store.sql.schema import GUARDS
+from spinney.store.sql.schema.statements import GUARDS
 
 ENTRIES = 6
 COLUMNS = "seq, at_us, by, verb, what, count, reason, call"

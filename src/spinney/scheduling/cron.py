@@ -117,11 +117,7 @@ def _repeats(fields: str) -> bool:
 def _shown(fields: str, after_s: int) -> Iterator[int]:
     """Yield the times of the expression after ``after_s`` on a clock without daylight saving time."""
     for shown in CronSim(fields, _EPOCH + timedelta(seconds=after_s)):
-        yield _seconds(shown)
-
-
-def _seconds(shown: datetime) -> int:
-    return (shown - _EPOCH) // timedelta(seconds=1)
+        yield (shown - _EPOCH) // timedelta(seconds=1)
 
 
 def _as_named(fields: str, zone: tzinfo, after_s: int) -> int | None:

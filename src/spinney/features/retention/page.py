@@ -88,7 +88,8 @@ def _change(control: Control, form: FormFields) -> str:
     keep_s = _keep_s(form)
     result = control.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     others = f"; it overrules what {len(result.overruled)} types declare" if len(result.overruled) > 1 else ""
-    return f"{capital(jobs)} are kept {_time(keep_s)}{others}"
+    time = "for ever" if keep_s is None else f"for {lasting(keep_s)}"
+    return f"{capital(jobs)} are kept {time}{others}"
 
 
 def _jobs(form: FormFields) -> str:
@@ -105,10 +106,6 @@ def _keep_s(form: FormFields) -> float | None:
     if not text:
         raise UsageError(f"enter how long the jobs are kept, such as 30d, or {FOR_EVER!r}")
     return None if text == FOR_EVER else durations.seconds(text, "the time")
-
-
-def _time(keep_s: float | None) -> str:
-    return "for ever" if keep_s is None else f"for {lasting(keep_s)}"
 
 
 async def _list(

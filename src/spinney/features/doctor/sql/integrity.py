@@ -75,7 +75,8 @@ def _missing_parts(session: Session) -> Iterator[Facts]:
     from sqlalchemy.dialects import postgresql, sqlite
     from sqlalchemy.schema import CreateIndex
 
-    from spinney.store.sql.schema import GUARDS, metadata
+    from spinney.store.sql.schema import metadata
+    from spinney.store.sql.schema.statements import GUARDS
 
     with session.database.look() as tx:
         present = set(tx.all(_PARTS[tx.postgresql]))

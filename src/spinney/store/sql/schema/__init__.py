@@ -19,19 +19,5 @@ Specified by ``tests/store/test_upgrades.py`` (the revisions lead to exactly the
 ``tests/store/test_plans.py`` (each statement of the hot path has its index).
 """
 
-from spinney.store.sql.schema import accounts, fleet, jobs, operators, webhooks
-from spinney.store.sql.schema.columns import metadata
-from spinney.store.sql.schema.statements import COUNTERS, GUARDS, HISTORY, POSTGRES_STORAGE
-
-__all__ = [
-    "COUNTERS",
-    "GUARDS",
-    "HISTORY",
-    "POSTGRES_STORAGE",
-    "accounts",
-    "fleet",
-    "jobs",
-    "metadata",
-    "operators",
-    "webhooks",
-]
+from spinney.store.sql.schema import accounts, fleet, jobs, operators, webhooks  # noqa: F401 - they declare the tables
+from spinney.store.sql.schema.columns import metadata as metadata

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from spinney.store.sql.schema import COUNTERS, GUARDS, HISTORY, POSTGRES_STORAGE, metadata
+from spinney.store.sql.schema import metadata
+from spinney.store.sql.schema.statements import COUNTERS, GUARDS, HISTORY, POSTGRES_STORAGE
 
 revision = "0001"
 down_revision = None
