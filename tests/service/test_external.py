@@ -457,6 +457,16 @@ def test_a_party_that_crashed_and_comes_again_takes_over_from_itself(ext: Extern
     ext.settle(new.key, again.job_id, again.fence, Settlement(outcome=Outcome.OK))
 
 
+def test_a_worker_that_may_not_join_takes_nothing_from_the_one_of_its_name(ext: External, site: Site) -> None:
+    worker, work = begin(ext, site)
+
+    with pytest.raises(UsageError, match="has no external stage 'keep'"):
+        join(ext, EAR, ("talk", "keep"))
+
+    ext.settle(worker.key, work.job_id, work.fence, Settlement(outcome=Outcome.OK))
+    assert site.job(work.job_id).stage == "keep"
+
+
 def test_a_party_that_leaves_hands_back_what_it_has(ext: External, site: Site) -> None:
     external_worker, work = begin(ext, site)
     assert list(ext.leave(external_worker.key)) == [work.job_id]

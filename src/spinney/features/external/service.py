@@ -88,6 +88,8 @@ class External(Service):
                 raise Refused(
                     f"another user has an external worker called {name}; give this one another name"
                 )
+            # One that is refused takes nothing from the one that is there.
+            self.store.external_workers.require_stages(worker)
             self.store.recover(previous.id, None, now_us=self.clock())
         joined = self.store.external_workers.join(worker, self.actor(), version=VERSION, now_us=self.clock())
         if previous is not None:

@@ -123,6 +123,11 @@ class SqlExternalWorkers(SqlPart):
         if external_worker.serves != before.serves:
             self._session.registry.touch(tx)  # the claim caches by worker which lanes are closed to it
 
+    def require_stages(self, external_worker: ExternalWorker) -> None:
+        """Raise what ``join`` raises for the stages of an external worker, and change nothing."""
+        with self._session.look():
+            self._require_external(external_worker)
+
     def _require_shared_folders(self) -> None:
         """Raise Refused in a store with local folders: an external worker has none, and its job would be
         without its files."""
