@@ -83,6 +83,21 @@ def test_a_transaction_that_fails_leaves_nothing(migrations: Path, url: str) -> 
     database.close()
 
 
+def test_a_reader_writes_nothing_on_either_database(migrations: Path, url: str) -> None:
+    database = shelves(migrations).open(url)
+    database.init()
+    insert = text("insert into shelf_books (title) values ('Walden')")
+    with database.write() as connection:
+        connection.execute(insert)
+        connection.execute(text("delete from shelf_books"))
+    with pytest.raises(TablesUnusable, match=r"no transaction of read\(\) writes|read-only transaction"):  # noqa: SIM117
+        with database.read() as connection:
+            connection.execute(insert)
+    with database.read() as connection:
+        assert connection.scalar(text("select count(*) from shelf_books")) == 0
+    database.close()
+
+
 def test_what_is_missing_older_or_newer_is_refused_with_what_to_do(migrations: Path, url: str) -> None:
     older, newer = shelves(migrations, "0001").open(url), shelves(migrations, "0003").open(url)
     current = shelves(migrations).open(url)

@@ -131,6 +131,8 @@ def open_sqlite(tables: TableDeclaration, path: Path) -> Database:
 
     def begin(connection: Connection) -> None:
         _require_same_file(tables, path, connection)
+        # PostgreSQL refuses writes of a reader, too.
+        connection.exec_driver_sql(f"pragma query_only = {not writes(connection)}")
         connection.exec_driver_sql(f"begin {'immediate' if writes(connection) else 'deferred'}")
 
     event.listen(engine, "begin", begin)
@@ -178,7 +180,10 @@ class _Sqlite:
         if "unable to open" in text or "readonly" in text:
             if not path.exists():
                 return TablesUnusable(f"there is no {name} at {path}; {remedy}")
-            return TablesUnusable(f"cannot write to the {name} {path}; check its owner, rights and disk")
+            return TablesUnusable(
+                f"cannot write to the {name} {path}; check its owner, rights and disk, and that no transaction of "
+                f"read() writes"
+            )
         if "not a database" in text or "malformed" in text:
             return TablesUnusable(f"{path} is no database or is damaged; restore it from a backup")
         if "locked" in text or "busy" in text:
