@@ -126,6 +126,11 @@ class Parameters:
         return adapter(f"job type {self._type_name!r}", fields, "allow" if self._anything else "forbid")
 
     @cached_property
+    def _reader(self) -> TypeAdapter[Any]:
+        """Return the validator by which a stage reads one job's parameters."""
+        return adapter(f"job type {self._type_name!r}", self._fields, "ignore")
+
+    @cached_property
     def _rows(self) -> TypeAdapter[Any]:
         """Return the validator of a list of jobs' parameters."""
         return TypeAdapter(list[self._row._type])  # type: ignore[name-defined]
@@ -163,10 +168,19 @@ class Parameters:
     def _readable(self, valid: list[Any], rows: list[Any]) -> Any:
         """Return valid rows as JSON has them; ``rows`` are the same as they came. Raises ValidationError for rows that
         no stage could read: pydantic takes an instance of a dataclass or a model as it is, whatever its fields
-        hold. A field that is written under a name or in a form that is not read concerns all rows alike, so that the
-        first shows it."""
+        hold. Raises UsageError where an annotation does not read what it writes."""
         plain = self._dumped(self._rows, valid)
-        self._rows.validate_json(orjson.dumps(plain[:1] if _is_json(rows) else plain))
+        if not _is_json(rows):
+            self._rows.validate_json(orjson.dumps(plain))
+            return plain
+        try:
+            self._reader.validate_json(orjson.dumps(plain[0]))  # the others are written alike
+        except ValidationError as error:
+            name = error.errors()[0]["loc"][0]
+            raise UsageError(
+                f"job type {self._type_name!r}: what would be stored of parameter {name!r} is not what its annotation "
+                f"reads; let its aliases and serializers write what it reads, and exclude nothing"
+            ) from (None if self._secret else error)
         return plain
 
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
