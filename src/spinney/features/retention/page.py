@@ -17,7 +17,7 @@ from spinney.features.retention.commands import (
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
-from spinney.model.states import SETTLED
+from spinney.model.states import ENDED
 from spinney.model.values import durations
 from spinney.web.pages.forms import (
     FORM_ERRORS,
@@ -130,7 +130,7 @@ async def _list(
         rules=rules,
         clock=clock,
         types=[ALL_TYPES, *types],
-        states=sorted(SETTLED - {"deleted"}),
+        states=sorted(ENDED),
         every_type=ALL_TYPES,
         may=_may_set(context),
         question=to_confirm[1] if to_confirm else None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from spinney.model.attempts.failure_groups import FailureGroups
 from spinney.model.errors import NoSuch, NoSuchJob
 from spinney.model.jobs import Filter, Job
-from spinney.model.states import SETTLED, State
+from spinney.model.states import ENDED, SETTLED, State
 from spinney.model.values.lists import Page
 from spinney.service.queries import Queries
 from spinney.service.service import Service
@@ -137,4 +137,4 @@ class Batches(Service):
             return settled
         below = Filter(root_id=job.id, below=job.lineage, settled_after_us=job.started_us)
         counts = self._look.counts(below)
-        return sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
+        return sum(n for state, n in counts.items() if state in ENDED)

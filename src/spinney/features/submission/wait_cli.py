@@ -18,7 +18,7 @@ import typer
 
 from spinney.features.explain.obstacle_messages import NO_NODE, obstacle_messages
 from spinney.model.jobs import Job
-from spinney.model.states import LEASED, OPEN, SETTLED, State
+from spinney.model.states import ENDED, LEASED, OPEN, SETTLED, State
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import JobsArgument, JsonOption, StoreOption
 from spinney.terminal.output import display
@@ -275,7 +275,7 @@ class _Stuck:
 
 def _only_held(counts: Mapping[str, int]) -> bool:
     """Return whether jobs are held, and no job is open that neither is held nor waits."""
-    is_open = {state for state, n in counts.items() if n and state not in SETTLED and state != State.DELETED}
+    is_open = {state for state, n in counts.items() if n and state in OPEN}
     return State.HELD in is_open and not is_open - {State.HELD, State.WAITING}
 
 
@@ -386,7 +386,7 @@ class _Live:
         from rich.text import Text
 
         whole = sum(n for state, n in counts.items() if state != State.DELETED)
-        ended = sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
+        ended = sum(n for state, n in counts.items() if state in ENDED)
         texts = [*map(_running_line, running), *stuck]
         lines = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in texts]
         bar = ProgressBar(total=max(1, whole), completed=ended, width=60)

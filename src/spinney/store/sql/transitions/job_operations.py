@@ -6,12 +6,14 @@ on. Opening a settled job again regrows its ancestors and its dependants (see ``
 
 An ``Operation`` is one transaction's worth of a verb. ``spinney.features.bulk`` runs them, and writes the audit."""
 
+from collections.abc import Collection
+
 from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Scope, UnderHold
-from spinney.model.states import SETTLED, UNSUCCESSFUL, State, require
+from spinney.model.states import ENDED, SETTLED, UNSUCCESSFUL, State, require
 from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
@@ -133,7 +135,7 @@ class Operation:
         """Open a settled job again from ``stage`` (None: from its first), although stages behind it have passed; they
         are superseded. From the first, so are stages that the type has no more. Raises NoSuchJob, UnlawfulTransition,
         Refused."""
-        row = self._settled(job_id, SETTLED - {State.DELETED})
+        row = self._settled(job_id, ENDED)
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name
         again = stages_from(spec, first)
@@ -142,7 +144,7 @@ class Operation:
         job_rows.supersede(self.tx, row.id, again)
         self._open(row)
 
-    def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
+    def _settled(self, job_id: int, allowed: Collection[State]) -> Row:
         """Return the row of a settled job that is about to be opened again, in one of the ``allowed`` states.
         Its final attempt is moved to ``attempts``, where it can be superseded, and a mark of retention is
         removed.
