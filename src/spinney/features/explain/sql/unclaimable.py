@@ -57,8 +57,7 @@ class Unclaimable(Case):
         need = {"need": need_id, "ending": placement.ending(state)}
         if state == State.DELETED:
             return need
-        because = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (need_id,))
-        return need | {"explain" if because else "retry": need_id}
+        return need | {"explain" if job_rows.waits_for(self.tx, need_id) else "retry": need_id}
 
     def _failed_children(self) -> dict[str, Any]:
         """Return the first of its subjobs that did not complete, and how many did not, counted up to ``COUNTED``."""
