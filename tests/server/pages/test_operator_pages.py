@@ -1,6 +1,8 @@
 """Queues, nodes, holds, locks and the audit over HTTP: what is shown, what is done, and who may not."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from starlette.testclient import TestClient
 from server.conftest import World
 from spinney.features.audit.details import in_words
 from spinney.features.holds.commands import LayHold
+from spinney.features.queues import page as queues_page
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.outcomes import Outcome
@@ -135,6 +138,36 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     assert "50% (" in get(client, "/queues")
     assert "no limit" in post(client, "/queues/slow/limit", limit="")
     assert world.store.queue_admin.get("slow").in_force.limit is None
+
+
+class _Counted(list[Any]):
+    """A list that counts how often it is read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_given_many_queues_then_their_holds_and_figures_are_read_once_for_all(world: World) -> None:
+    control = world.control("ann")
+    for name in ("slow", "default"):
+        control.do(LayHold(scope=Scope.QUEUE, name=name, reason="the disk is full"))
+    infos, stats = control.queries.queues(), world.store.statistics.stats(window_s=60, now_us=world.site.now)
+    holds, figures = _Counted(control.queries.holds()), _Counted(stats.queues)
+    listed = queues_page.QueueList(
+        queues=infos, stats=replace(stats, queues=figures), holds=holds, types=(), nodes=()
+    )
+
+    rows = queues_page._rows(infos, listed, ())
+
+    assert len(rows) == 2
+    assert (holds.reads, figures.reads) == (1, 1)
+    assert [row.info.queue for row in rows if any("is held by ann" in note for note in row.notes)] == [
+        "default",
+        "slow",
+    ]
 
 
 @pytest.mark.parametrize(("scope", "name"), [(Scope.QUEUE, "slow"), (Scope.EVERYTHING, "")])

@@ -115,7 +115,7 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
     info = await context.run(lambda control: control.do(ShowQueue(name=name)))
     asleep = await context.run(lambda control: _asleep(control, name))
     listed = await _read(request, context)
-    row = _row(info, listed, _samples(request, context))
+    (row,) = _rows([info], listed, _samples(request, context))
     shares: Sequence[ShareStats] = [
         share for share in listed.stats.shares if share.queue == name and share.share
     ]
@@ -174,7 +174,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         context,
         "queues",
         topics=_TOPICS,
-        lines=[_row(info, listed, samples) for info in listed.queues],
+        lines=_rows(listed.queues, listed, samples),
         queue_list=listed,
         **form_variables(refused),
     )
@@ -203,17 +203,22 @@ def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:
     return request.app.state.history.samples if context.principal.rights.within.collections is None else ()
 
 
-def _row(info: QueueInfo, listed: QueueList, samples: Sequence[Sample]) -> QueueRow:
-    """Return a queue with its figures and charts."""
-    own = next((q for q in listed.stats.queues if q.queue == info.queue), None)
-    depth, throughput = queue_charts(listed.stats, info.queue, own, samples)
-    return QueueRow(
-        info=info,
-        stats=own,
-        notes=[*_hold_notes(info.queue, listed.holds), *notes(info)],
-        depth=depth,
-        throughput=throughput,
-    )
+def _rows(infos: Sequence[QueueInfo], listed: QueueList, samples: Sequence[Sample]) -> Sequence[QueueRow]:
+    """Return queues with their figures and charts. Each hold and figure is looked at once, however many there are."""
+    figures = {stats.queue: stats for stats in listed.stats.queues}
+    holds: dict[str, list[Hold]] = {info.queue: [] for info in infos}
+    for hold in listed.holds:
+        names = holds if hold.scope is Scope.EVERYTHING else (hold.name,) if hold.scope is Scope.QUEUE else ()
+        for name in names:
+            if name in holds:
+                holds[name].append(hold)
+    rows = []
+    for info in infos:
+        own = figures.get(info.queue)
+        depth, throughput = queue_charts(listed.stats, info.queue, own, samples)
+        sentences = [*map(_hold_note, holds[info.queue]), *notes(info)]
+        rows.append(QueueRow(info=info, stats=own, notes=sentences, depth=depth, throughput=throughput))
+    return rows
 
 
 def _asleep(control: Control, queue: str) -> Iterable[str]:
@@ -230,12 +235,10 @@ def _asleep(control: Control, queue: str) -> Iterable[str]:
     return (f"{capital(explanation.sentence)}{until}; its jobs wait, the first of them {first[0].id}",)
 
 
-def _hold_notes(queue: str, holds: Sequence[Hold]) -> Iterator[str]:
-    """Yield a sentence for each hold on the whole queue, or on everything."""
-    for hold in holds:
-        if hold.scope is Scope.EVERYTHING or (hold.scope is Scope.QUEUE and hold.name == queue):
-            subject = "Everything" if hold.scope is Scope.EVERYTHING else "The queue"
-            yield f"{subject} is held by {hold.by}, so that nothing starts: {hold.reason}"
+def _hold_note(hold: Hold) -> str:
+    """Return the sentence for a hold on the whole queue, or on everything."""
+    subject = "Everything" if hold.scope is Scope.EVERYTHING else "The queue"
+    return f"{subject} is held by {hold.by}, so that nothing starts: {hold.reason}"
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:

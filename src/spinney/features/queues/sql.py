@@ -303,8 +303,10 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
     for kind, n in pending.items():
         waiting[kind.queue] += n
         types_of.setdefault(kind.queue, set()).add(kind.type)
-    for lane, _, _ in slots:
+    occupied: dict[str, set[tuple[int, int]]] = {}
+    for lane, node_id, slot in slots:
         types_of.setdefault(lane.queue, set()).add(lane.type)
+        occupied.setdefault(lane.queue, set()).add((node_id, slot))
     known_types = {type_ for node in active for type_ in node.types}
     infos, serving_slots = [], nodes.ServingSlots(tx)
     for name in names:
@@ -324,7 +326,7 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
                 at_us=at_us,
                 pending=waiting[name],
                 active=len(active),
-                running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
+                running=len(occupied.get(name, ())),
                 nodes=tuple(sorted({node.name for node in serving})),
                 nodes_without_types=tuple(sorted({node.name for node in serving} - knowing)),
                 types=tuple(sorted(types)),
