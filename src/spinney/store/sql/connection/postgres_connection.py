@@ -14,6 +14,7 @@ period (``node.settings``), and covers all statements of a transaction together;
 as long as people do.
 """
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -30,6 +31,8 @@ from spinney.model.values.store_urls import DEFAULT_SCHEMA, is_schema, require_e
 from spinney.store.sql.connection.database import closed_on_error
 from spinney.store.sql.connection.schema_state import SchemaState, incomplete, require_workable
 
+# Where nothing sets up a log, as in a command, Python would print the driver's warnings to stderr.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 LEAST_VERSION = 140000
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
