@@ -40,12 +40,18 @@ REST_US = 60_000_000
 _SECOND_US = 1_000_000
 _COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
 _RUNS = RowMap(ScheduleRun, "schedule_runs")
-_WITH_QUEUED = (
-    f"select {_COLUMNS}, coalesce(r.queued, 0) from schedules left join (select schedule, count(*) as queued "
-    "from schedule_runs where outcome = 'queued' group by schedule) r on r.schedule = schedules.name"
+_QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
+"""The number of times of a schedule that wait for its last job."""
+_NEXT_QUEUED = (
+    "select schedule from schedule_runs where outcome = 'queued' and schedule > {} order by schedule limit 1"
 )
-"""Selects schedules with the numbers of their times that wait for the last job. These are few, and have an index of
-their own; a search in all times of each schedule would take long."""
+_WAITING = (
+    f"""with recursive v(schedule) as (select ({_NEXT_QUEUED.format("''")}) union all """
+    f"select ({_NEXT_QUEUED.format('v.schedule')}) from v where v.schedule is not null) "
+    f"select {_COLUMNS} from schedules where paused = 0 and name in (select schedule from v)"
+)
+"""Selects the schedules with such times, by one seek for each in the partial index of these times: a schedule keeps a
+thousand others, and any number may wait."""
 
 
 class SqlSchedules:
@@ -219,8 +225,13 @@ class SqlSchedules:
     def all(self) -> Sequence[Schedule]:
         """Return the schedules by name, without those that this version cannot read."""
         with self._session.look() as tx:
-            rows = tx.all(f"{_WITH_QUEUED} order by name")
-        return [schedule for row in rows if (schedule := _readable(row)) is not None]
+            rows = tx.all(f"select {_COLUMNS} from schedules order by name")
+            by_name = (
+                "select schedule, count(*) from schedule_runs where outcome = 'queued' group by schedule"
+            )
+            queued = dict(tx.all(by_name))
+        schedules = (_readable((*row, queued.get(row[0], 0))) for row in rows)
+        return [schedule for schedule in schedules if schedule is not None]
 
     def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
         """Return the latest times of a schedule, newest first. ``RUNS_KEPT`` are kept, and all that
@@ -266,11 +277,7 @@ class SqlSchedules:
         other.
         """
         self._unable = {name: until_us for name, until_us in self._unable.items() if until_us > now_us}
-        waiting = tx.all(
-            f"select {_COLUMNS} from schedules where paused = 0 and name in "
-            "(select schedule from schedule_runs where outcome = 'queued')"
-        )
-        for row in waiting:
+        for row in tx.all(_WAITING):
             if row[0] not in self._unable and not _must_wait(tx, row):
                 return row
         due = tx.all(
@@ -285,8 +292,8 @@ class SqlSchedules:
 
 
 def _schedule(row: Sequence[Any]) -> Schedule:
-    """Return the schedule of a row of ``_COLUMNS``, which the number of waiting times may follow. Raises UsageError
-    when the row cannot be read, because a newer version or a person wrote it."""
+    """Return the schedule of a row of ``_COLUMNS``, which ``_QUEUED`` may follow. Raises UsageError when the row cannot
+    be read, because a newer version or a person wrote it."""
     name, spec, paused, next_us, last_job_id, by, declared, *queued = row
     try:
         return Schedule.from_json(
@@ -335,7 +342,7 @@ def _readable(row: Sequence[Any]) -> Schedule | None:
 
 def _row(tx: Tx, name: str) -> Any:
     """Return the row of a schedule with the number of times that wait; None: there is none."""
-    return tx.one(f"{_WITH_QUEUED} where name = ?", (name,))
+    return tx.one(f"select {_COLUMNS}, {_QUEUED} from schedules where name = ?", (name,))
 
 
 def _find_readable(tx: Tx, name: str) -> Schedule | None:
