@@ -327,6 +327,17 @@ def test_a_share_over_its_quota(site: Site) -> None:
     assert "holds 3 of the 3 slots" in explanation.sentence
 
 
+def test_shares_that_wait_with_another_priority_make_no_quota_smaller(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota")])
+    node = site.node("a", slots=10, types=TYPES)
+    for name in "bcdef":
+        site.submit(n=2, queue="q", share=name)
+    first, *_ = site.submit(n=8, queue="q", share="ann", priority=10)
+
+    assert len(site.claim(node, slots=6)) == 6
+    assert explain(site, first + 7).cause != "share"
+
+
 def test_a_share_that_may_hold_as_many_slots_as_its_turn_has_jobs(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="q", sharing="quota", turn=3)])
     node = site.node("a", slots=10, types=TYPES)

@@ -217,8 +217,9 @@ class Claimable(Case):
         lanes = self.registry.lanes_of(queue.name)
         held = self._slots_held(lanes)
         waiting = self.tx.column(
-            "select distinct share from ready where lane in (select j.value from json_each(?) j) limit ?",
-            (lanes, COUNTED),
+            "select distinct share from ready where lane in (select j.value from json_each(?) j) and priority = ? "
+            "limit ?",
+            (lanes, self.row.priority, COUNTED),
         )
         most = nodes.ServingSlots(self.tx).most_per_share(queue, len({*waiting, *held}))
         mine = held[self.row.share]
