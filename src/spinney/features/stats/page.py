@@ -123,7 +123,7 @@ def _unwell_webhooks(control: Control) -> Mapping[str, WebhookHealth]:
     """Return the webhooks that the caller may see, that are not paused, and whose deliveries are not
     accepted, by name."""
     health = control.store.webhooks.health()
-    if not any(one.is_unwell for one in health.values()):
+    if not any(webhook.is_unwell for webhook in health.values()):
         return {}
     at_work = [webhook.name for webhook in control.do(ListWebhooks()).items if webhook.paused is None]
     return {name: health[name] for name in at_work if name in health and health[name].is_unwell}

@@ -62,7 +62,7 @@ def _tries(tx: Tx, webhook_id: int) -> list[_Try]:
             (webhook_id, most),
         )
     tries = {row[0]: _Try(*row) for row in rows}
-    return sorted(tries.values(), key=lambda one: (-one.tried_us, -one.seq))
+    return sorted(tries.values(), key=lambda try_: (-try_.tried_us, -try_.seq))
 
 
 def _health(tries: Sequence[_Try]) -> WebhookHealth | None:
@@ -71,12 +71,12 @@ def _health(tries: Sequence[_Try]) -> WebhookHealth | None:
     if not tries:
         return None
     last = tries[0]
-    failing = list(takewhile(lambda one: not one.accepted, tries))
+    failing = list(takewhile(lambda try_: not try_.accepted, tries))
     return WebhookHealth(
         accepted=last.accepted,
         tried_us=last.tried_us,
         status=last.status,
         answer=last.answer,
         failing=len(failing),
-        tries=max((one.tries for one in failing), default=0),
+        tries=max((try_.tries for try_ in failing), default=0),
     )

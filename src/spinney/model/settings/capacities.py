@@ -95,7 +95,7 @@ class CapacityRules:
                 families.append((name[:-1], capacity))
             else:
                 exact[name] = capacity
-        return cls(exact, tuple(sorted(families, key=lambda word: -len(word[0]))))
+        return cls(exact, tuple(sorted(families, key=lambda family: -len(family[0]))))
 
     def about(self, name: str) -> int | None:
         """Return the capacity that these rules give this lock; None: they do not cover it. A rule for the
@@ -131,5 +131,5 @@ class Capacities:
         return DEFAULT if capacity is None else capacity
 
 
-# No rule at all, so that every lock has a capacity of 1.
 NONE = Capacities()
+"""No rule at all, so that every lock has a capacity of 1."""

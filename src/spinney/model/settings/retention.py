@@ -69,4 +69,4 @@ class RetentionRules:
                         type=spec.name, state=str(state), keep_s=keep_s, by="", in_force=not overruled
                     )
                 )
-        return sorted(rules, key=lambda k: (k.type, k.state, not k.in_force))
+        return sorted(rules, key=lambda rule: (rule.type, rule.state, not rule.in_force))

@@ -115,7 +115,7 @@ class Watcher:
     def take(self) -> list[Event]:
         """Return the events to send, in their order, and remove them."""
         self._has_events.clear()
-        entries = sorted(self._pending.values(), key=lambda e: e.number)
+        entries = sorted(self._pending.values(), key=lambda event: event.number)
         self._pending.clear()
         return entries
 

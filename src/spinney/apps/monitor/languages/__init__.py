@@ -36,7 +36,7 @@ def language(tag: str) -> Language:
     639-2; English where there is no file for it."""
     primary = tag.partition("-")[0].lower()
     spoken = languages()
-    return next((one for one in spoken if primary in (one.tag, *one.codes)), spoken[0])
+    return next((language for language in spoken if primary in (language.tag, *language.codes)), spoken[0])
 
 
 @lru_cache

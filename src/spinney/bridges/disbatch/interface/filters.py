@@ -39,7 +39,7 @@ def task_filter(fields: Mapping[str, Any], queue_id: Callable[[str], ObjectId | 
         if name in ("id", "_id"):
             query["_id"] = _condition(name, value, _id)
         elif name == "queue":
-            query["queue"] = _condition(name, value, lambda one: _queue(one, queue_id))
+            query["queue"] = _condition(name, value, lambda name_or_id: _queue(name_or_id, queue_id))
         elif name == "status":
             query["status"] = _condition(name, value, _status)
         elif name in _DATES:
