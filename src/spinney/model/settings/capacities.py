@@ -8,7 +8,6 @@ was released. One that is raised lets waiting jobs continue at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from spinney.model.errors import UsageError
 from spinney.model.values import names
@@ -30,15 +29,6 @@ class LockCapacity:
     def __post_init__(self) -> None:
         names.lock_or_family(self.name)
         require_capacity(self.capacity)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a value that ``from_json`` turns back into an equal one."""
-        return {"name": self.name, "capacity": self.capacity}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "LockCapacity":
-        """Return the capacity of a value made by ``to_json``."""
-        return cls(name=value["name"], capacity=value["capacity"])
 
 
 def require_capacity(capacity: object) -> int:

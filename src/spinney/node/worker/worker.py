@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from spinney.host.standard_streams import reopened
@@ -109,7 +110,7 @@ def _load(target: str, channel: Channel, prepare: Callable[["Mapping[str, JobTyp
             "store": app.named_store,
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [queue.to_json() for queue in app.queues],
-            "locks": [lock.to_json() for lock in app.locks],
+            "locks": [asdict(lock) for lock in app.locks],
             "schedules": [{"name": name, **schedule.to_json()} for name, schedule in app.schedules.items()],
         }
         run = prepare(app.types)

@@ -341,7 +341,7 @@ class Child:
                 store=hello.get("store"),
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
-                locks=tuple(map(LockCapacity.from_json, hello.get("locks", ()))),
+                locks=tuple(LockCapacity(**lock) for lock in hello.get("locks", ())),
                 schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
                 error=hello.get("error"),
             )
