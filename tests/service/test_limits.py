@@ -23,7 +23,15 @@ from spinney.features.locks.sql import SqlLocks
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.errors import (
+    BadParameters,
+    DuplicateKey,
+    Forbidden,
+    NoSuchJob,
+    Refused,
+    SpinneyError,
+    UsageError,
+)
 from spinney.model.jobs import Filter, Job
 from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.operators.bulk_runs import Plan
@@ -61,6 +69,11 @@ def made(site: Site, control: Control, *rows: dict[str, Any], **options: Any) ->
 
 
 # --- submitting -----------------------------------------------------------------------------
+
+
+def test_a_number_that_json_does_not_have_is_not_stored_as_null(site: Site) -> None:
+    with pytest.raises(BadParameters, match="NaN or infinity"):
+        made(site, ask(site), {"gains": [float("nan")]})
 
 
 def test_what_comes_through_a_server_bears_who_submitted_it(site: Site) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.define.job.options import Options
 from spinney.define.params.schema import checker
-from spinney.define.params.values import to_text
+from spinney.define.params.values import finite_text
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey
 from spinney.model.jobs import Submission
@@ -57,7 +57,7 @@ class Submitter(Service):
             texts = []
             for row in rows:
                 check(row)
-                texts.append(to_text(row, f"a parameter of {type_!r}"))
+                texts.append(finite_text(row, f"a parameter of {type_!r}"))
             made = [options.submission(type_, texts, keys)] if texts else []
             return self._submit(made, types, once, under, internal=internal)
 

@@ -65,7 +65,7 @@ def checked_text(type_name: str, schema: Mapping[str, Any], params: Mapping[str,
     """Return the JSON text of parameters that code has for a job of another application's type, whose schema this is.
     Raises BadParameters, as ``check`` does, and for what could not be stored as it is: NaN, infinity, and a secret
     where the schema has none, which would be shown."""
-    text, secrets = params_to_text(params, type_name)
+    text, secrets = params_to_text(params, f"a parameter of {type_name!r}")
     json_params = orjson.loads(text)
     if not set(secrets) <= set(secrets_in(schema, json_params)):
         raise BadParameters(

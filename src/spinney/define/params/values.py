@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 import orjson
+from pydantic_core import to_jsonable_python
 
 from spinney.model.errors import BadParameters
 
@@ -63,20 +64,26 @@ def to_text(value: Any, description: str, plain: Callable[[Any], Any] = _plain) 
         return _with_other_keys(value, description, plain)
 
 
-def params_to_text(params: Mapping[str, Any], type_name: str) -> tuple[str, list[str]]:
+def params_to_text(params: Mapping[str, Any], description: str) -> tuple[str, list[str]]:
     """Return parameters for a job of another application's type as JSON text, with the values of secrets, and these
-    values. Models are written by their aliases, by which that application reads them."""
+    values. Models are written by their aliases, by which that application reads them. ``description``: as of
+    ``to_text``."""
     secrets: list[str] = []
 
     def plain(value: Any) -> Any:
         if hasattr(value, "get_secret_value"):
             return revealed(value, None, secrets)
         if not hasattr(value, "model_dump"):
-            return _plain(value)
+            try:
+                return _plain(value)
+            except (
+                TypeError
+            ):  # durations, addresses and the like, which pydantic writes as a stage reads them
+                return to_jsonable_python(value)
         dump = partial(value.model_dump, by_alias=True, round_trip=True)
         return revealed(dump(), dump(mode="json"), secrets)
 
-    return to_text(params, f"a parameter of {type_name!r}", plain), secrets
+    return to_text(params, description, plain), secrets
 
 
 def finite_text(value: Any, description: str) -> str:
