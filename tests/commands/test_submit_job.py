@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from spinney.client.calls import command_call
 from spinney.errors import BadParameters
-from spinney.operations import SubmitJob
+from spinney.operations import PutInbox, PutSchedule, SubmitJob
 
 
 class Reply(BaseModel):
@@ -45,8 +45,8 @@ def test_values_of_python_are_sent_as_stages_read_them(value: Any, sent: Any) ->
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (float("nan"), "'x' cannot be submitted: it holds a number that JSON does not have"),
-        ([float("inf")], "'x' cannot be submitted: it holds a number that JSON does not have"),
+        (float("nan"), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
+        ([float("inf")], "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         (SecretStr("a long password"), "pass its value"),
         (Login(SecretStr("a long password")), "pass its value"),
         (2**70, "64-bit"),
@@ -60,3 +60,9 @@ def test_what_would_be_sent_as_something_else_is_refused(field: str, value: Any,
     submit: Callable[..., SubmitJob] = SubmitJob
     with pytest.raises(BadParameters, match=message):
         submit(type="tell", **{field: {"x": value}})
+
+
+def test_parameters_of_schedules_and_inboxes_are_no_worse() -> None:
+    value = {"x": Path("a")}
+    assert PutSchedule(name="n", type="tell", every_s=60, params=value).params == {"x": "a"}
+    assert PutInbox(name="n", folder="/srv/in", type="tell", params=value).params == {"x": "a"}

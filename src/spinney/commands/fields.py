@@ -4,8 +4,11 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
+import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from spinney.define.params.values import NOT_FINITE, not_finite, params_to_text
+from spinney.model.errors import BadParameters
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES, require_priority
 from spinney.model.values import names
@@ -34,6 +37,27 @@ NodeName = Annotated[
 BoundedNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
 """A job's number, where the field says which job's."""
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
+
+
+def as_json(values: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters or data as JSON has them: a caller in Python may give paths, dates or models. Raises
+    BadParameters for what JSON has no form for, and for secrets, because whether the type hides them is not known
+    here."""
+    text, secrets = params_to_text(values, "a parameter of the job, or of its data,")
+    name = not_finite(values) if "null" in text else None
+    if name is not None:
+        raise BadParameters(f"{name!r} cannot be kept as JSON: {NOT_FINITE}; use None or a text in its place")
+    if secrets:
+        raise BadParameters(
+            "a secret object cannot be a parameter here; if the type declares it as a secret, pass its value "
+            "(get_secret_value)"
+        )
+    plain: dict[str, Any] = orjson.loads(text)
+    return plain
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(as_json)]
+"""Parameters of jobs."""
 PAGE = 100
 """How many items a page of a list has unless the request names a limit."""
 PAGE_MAX = 1_000

@@ -12,7 +12,7 @@ import orjson
 from pydantic import Field, WithJsonSchema
 
 from spinney.commands import Command
-from spinney.commands.fields import PAGE, After, Limit, Name, Reason
+from spinney.commands.fields import PAGE, After, JsonObject, Limit, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
 from spinney.define.params.redaction import redact_params, redaction_schema
@@ -69,7 +69,7 @@ class PutInbox(
         description="The folder: an absolute path on the hosts that see it.", examples=["/srv/incoming"]
     )
     type: Name = Field(description="The type of its jobs.")
-    params: dict[str, Any] = Field(
+    params: JsonObject = Field(
         default={},
         description="The parameters of each job; if the type has a parameter `file`, it gets the name of the dropped "
         "file.",

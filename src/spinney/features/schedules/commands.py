@@ -11,7 +11,7 @@ import orjson
 from pydantic import Field, WithJsonSchema
 
 from spinney.commands import Command
-from spinney.commands.fields import Name, Reason
+from spinney.commands.fields import JsonObject, Name, Reason
 from spinney.define.job.options import Options
 from spinney.define.params.duration_field import DurationField
 from spinney.define.params.schema import checker
@@ -71,7 +71,7 @@ class PutSchedule(
         default=None, description="The interval from one time to the next: seconds, or text such as `1h30m`."
     )
     zone: Name = Field(default="UTC", description="IANA name of the time zone that `cron` is read in.")
-    params: dict[str, Any] = Field(default={}, description="The parameters of each job.")
+    params: JsonObject = Field(default={}, description="The parameters of each job.")
     options: dict[str, Any] = Field(
         default={},
         description="Options of each job: `queue`, `priority`, `share`, `collection`, `submitter`.",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation
 
 from spinney.commands import Command
@@ -20,19 +19,20 @@ from spinney.commands.fields import (
     BoundedNumber,
     IdempotencyKey,
     JobNumber,
+    JsonObject,
     Moment,
     Name,
     Priority,
     Text,
     Word,
+    as_json,
 )
 from spinney.commands.job_details import JobDetails, job_details
 from spinney.define.job.options import Options
-from spinney.define.params.values import NOT_FINITE, not_finite, params_to_text
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
 from spinney.model.attempts.failure_groups import FailureGroups
-from spinney.model.errors import BadParameters, UsageError
+from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.values.lists import Page
@@ -111,23 +111,6 @@ _OPTIONS = tuple(field.name for field in fields(Options))
 """The names of the options that the service knows; other fields of a command are not among them."""
 
 
-def _as_json(values: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters or data as JSON has them: a caller in Python may give paths, dates or models. Raises
-    BadParameters for what JSON has no form for, and for secrets, because whether the type hides them is not known
-    here."""
-    text, secrets = params_to_text(values, "a parameter of the job, or of its data,")
-    name = not_finite(values) if "null" in text else None
-    if name is not None:
-        raise BadParameters(f"{name!r} cannot be submitted: {NOT_FINITE}; use None or a text in its place")
-    if secrets:
-        raise BadParameters(
-            "a secret object cannot be submitted; if the type declares the parameter as a secret, pass its value "
-            "(get_secret_value)"
-        )
-    plain: dict[str, Any] = orjson.loads(text)
-    return plain
-
-
 class SubmitJob(
     SubmissionOptions, Command, route="POST /jobs", role=Role.SUBMITTER, to="submit jobs", status=201
 ):
@@ -139,10 +122,10 @@ class SubmitJob(
     type: Name | None = Field(
         default=None, description="The job type; without it, the default type of the queue."
     )
-    params: Annotated[dict[str, Any], AfterValidator(_as_json)] = Field(
+    params: JsonObject = Field(
         default={}, description="The parameters, as the schema of the type describes them."
     )
-    data: Annotated[dict[Text, Any], AfterValidator(_as_json)] = Field(
+    data: Annotated[dict[Text, Any], AfterValidator(as_json)] = Field(
         default={}, description="The initial `job.data`."
     )
     idempotency_key: IdempotencyKey | None = None
