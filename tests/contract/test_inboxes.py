@@ -160,6 +160,25 @@ def test_one_active_node_looks_into_an_inbox(site: Site) -> None:
 # --- one job -----------------------------------------------------------------------------------
 
 
+def test_a_drop_reads_the_inbox_that_it_came_into_and_no_other(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("uploads", "scans", "letters"):
+        put(site, name)
+    names: list[str] = []
+    read = Inbox.from_json
+
+    def noted(name: str, *args: Any, **fields: Any) -> Inbox:
+        names.append(name)
+        return read(name, *args, **fields)
+
+    monkeypatch.setattr(Inbox, "from_json", noted)
+
+    arrive(site, drop())
+
+    assert set(names) == {"uploads"}
+
+
 def test_a_drop_becomes_a_job_that_is_held_until_its_file_is_there(site: Site) -> None:
     put(site, params={"n": 2}, options={"collection": "birds"})
     arrival = arrive(site, drop())

@@ -378,19 +378,22 @@ def _inbox(row: Sequence[Any]) -> Inbox:
 
 def _all(tx: Tx) -> list[Inbox]:
     """Return the inboxes that can be read: one that a newer version wrote must not hide the others."""
-    inboxes = []
-    for row in tx.all(_SELECT + "order by i.name"):
-        try:
-            inboxes.append(_inbox(row))
-        except UNREADABLE:
-            continue
-    return inboxes
+    inboxes = map(_readable, tx.all(_SELECT + "order by i.name"))
+    return [inbox for inbox in inboxes if inbox is not None]
 
 
 def _find(tx: Tx, name: str) -> Inbox | None:
-    """Return an inbox by name; None: there is none, or it cannot be read. All are read, because they are
-    few."""
-    return next((inbox for inbox in _all(tx) if inbox.name == name), None)
+    """Return an inbox by name; None: there is none, or it cannot be read."""
+    row = tx.one(_SELECT + "where i.name = ?", (name,))
+    return None if row is None else _readable(row)
+
+
+def _readable(row: Sequence[Any]) -> Inbox | None:
+    """Return the inbox of a row of ``_SELECT``; None where it cannot be read."""
+    try:
+        return _inbox(row)
+    except UNREADABLE:
+        return None
 
 
 def _require(tx: Tx, name: str) -> Inbox:
