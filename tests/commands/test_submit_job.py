@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from spinney.client.calls import command_call
-from spinney.errors import BadParameters
+from spinney.errors import BadParameters, UsageError
 from spinney.operations import PutInbox, PutSchedule, SubmitJob
 
 
@@ -60,6 +60,14 @@ def test_what_would_be_sent_as_something_else_is_refused(field: str, value: Any,
     submit: Callable[..., SubmitJob] = SubmitJob
     with pytest.raises(BadParameters, match=message):
         submit(type="tell", **{field: {"x": value}})
+
+
+def test_a_time_may_be_a_datetime_with_a_zone() -> None:
+    at = datetime(2030, 1, 31, 8, tzinfo=UTC)
+    submit: Callable[..., SubmitJob] = SubmitJob
+    assert submit(type="tell", at=at) == submit(type="tell", at="2030-01-31T08:00:00Z")
+    with pytest.raises(UsageError, match="at: the time needs a zone"):
+        submit(type="tell", at=at.replace(tzinfo=None))
 
 
 def test_parameters_of_schedules_and_inboxes_are_no_worse() -> None:

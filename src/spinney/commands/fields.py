@@ -103,16 +103,18 @@ MOMENT_SCHEMA = WithJsonSchema(
 
 
 def as_moment(value: Any) -> Any:
-    """Return microseconds since 1970 UTC for a number or an ISO 8601 text with a zone; other types are returned as they
-    are, for the field to refuse. Raises ValueError for a text or a fraction that is no time."""
+    """Return microseconds since 1970 UTC for a number, a datetime or an ISO 8601 text with a zone; other types are
+    returned as they are, for the field to refuse. Raises ValueError for a text or a fraction that is no time, and for a
+    time without a zone."""
     if isinstance(value, str) and not value.isdecimal():
         try:
-            moment = datetime.fromisoformat(value)
+            value = datetime.fromisoformat(value)
         except ValueError:
             raise ValueError(_NO_MOMENT) from None
-        if moment.utcoffset() is None:
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
             raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
-        return to_us(moment)
+        return to_us(value)
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(_NO_MOMENT)
     return int(value) if isinstance(value, float | str) and len(str(value)) < 25 else value
