@@ -4,10 +4,12 @@ forged, and sentences that tell nothing of what is out of sight."""
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked, stage
 from new_store import new_store
@@ -74,6 +76,13 @@ def made(site: Site, control: Control, *rows: dict[str, Any], **options: Any) ->
 def test_a_number_that_json_does_not_have_is_not_stored_as_null(site: Site) -> None:
     with pytest.raises(BadParameters, match="NaN or infinity"):
         made(site, ask(site), {"gains": [float("nan")]})
+
+
+def test_parameters_of_python_are_stored_as_a_stage_reads_them(site: Site) -> None:
+    job = made(site, ask(site), {"file": Path("a/b"), "pause": timedelta(minutes=15)})
+    assert job.params == {"file": "a/b", "pause": "PT15M"}
+    with pytest.raises(BadParameters, match="a secret is where the type declares none"):
+        made(site, ask(site), {"password": SecretStr("a long password")})
 
 
 def test_what_comes_through_a_server_bears_who_submitted_it(site: Site) -> None:

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any
 
 from spinney.define.job.options import Options
-from spinney.define.params.schema import checker
-from spinney.define.params.values import finite_text
+from spinney.define.params.schema import checked_text, checker
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey
 from spinney.model.jobs import Submission
@@ -52,12 +51,10 @@ class Submitter(Service):
         if type_ is None:
             type_ = default_type(self, options.queue or DEFAULT_QUEUE)
         types = self.store.types()
-        check = checker(known_type(types, type_))
+        spec = known_type(types, type_)
+        check = checker(spec)
         with current.submission_span(type_):
-            texts = []
-            for row in rows:
-                check(row)
-                texts.append(finite_text(row, f"a parameter of {type_!r}"))
+            texts = [checked_text(type_, spec.schema, row, check) for row in rows]
             made = [options.submission(type_, texts, keys)] if texts else []
             return self._submit(made, types, once, under, internal=internal)
 

@@ -67,7 +67,7 @@ def checked_text(type_name: str, schema: Mapping[str, Any], params: Mapping[str,
     where the schema has none, which would be shown."""
     text, secrets = params_to_text(params, f"a parameter of {type_name!r}")
     json_params = orjson.loads(text)
-    if not set(secrets) <= set(secrets_in(schema, json_params)):
+    if secrets and not set(secrets) <= set(secrets_in(schema, json_params)):
         raise BadParameters(
             f"job type {type_name!r}: a secret is where the type declares none, and so it would be shown. Nothing was "
             f"submitted; declare the parameter as a secret there, or pass the secret's value (get_secret_value) itself"
