@@ -167,6 +167,42 @@ async def test_a_node_is_asked_to_drain_only_when_the_application_of_its_success
     store.close()
 
 
+async def test_so_it_is_when_the_jobs_of_a_third_node_are_taken_back_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given two nodes of the name, one of which is proven to have ended
+    url = new_store(tmp_path / "spinney.db")
+    store = open_store(url)
+    gone_id = store.join(replace(NODE, host="elsewhere"), now_us=now_us())
+    living_id = store.join(NODE, now_us=now_us())
+    steps: list[str] = []
+
+    async def register() -> None:
+        steps.append("register")
+
+    def drains(pid: int, number: int) -> None:
+        steps.append("drain")
+        store.update_node(living_id, state="draining", now_us=now_us())
+
+    monkeypatch.setattr(os, "kill", drains)
+    async with StoreThread("starting", lambda: open_store(url)) as db:
+        context: Any = SimpleNamespace(
+            writer=db,
+            host=SimpleNamespace(
+                proven_gone=lambda node: node.id == gone_id,
+                within_reach=lambda node: True,
+                local=lambda node: False,
+            ),
+            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
+            now_us=now_us,
+        )
+        # When a third one takes over
+        await wait_for_name(context, register)
+    # Then the living one is asked to drain only after that one's application is registered
+    assert steps == ["register", "drain"]
+    store.close()
+
+
 async def test_no_node_is_asked_to_drain_while_another_of_its_name_is_out_of_reach(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

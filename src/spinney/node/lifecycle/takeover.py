@@ -108,7 +108,7 @@ async def wait_for_name(
             if node.id not in announced and monotonic() - begun_s >= _silent_s(node):
                 announced.add(node.id)
                 _announce_wait(node)
-        for node in () if waiting else in_the_way:
+        for node in in_the_way if registered and not waiting else ():
             _ask_to_drain(node, draining)
         if not in_the_way and not taken_back:
             return
