@@ -221,12 +221,13 @@ def test_a_signal_in_a_task_group_is_the_outcome_there_and_on_the_node(shell: Sh
     assert "the stage ended with: hold, a part is missing" in output
 
 
+@pytest.mark.parametrize("step", [[], ["--step"]])
 def test_no_debugger_opens_where_the_parameters_do_not_fit_the_code_of_today(
-    shell: Shell, failed: str
+    shell: Shell, failed: str, step: list[str]
 ) -> None:
     (shell.folder / "renamed.py").write_text(HANDLERS.replace("n: int", "count: int"))
 
-    shown = shell.run("debug", failed, "renamed:app")
+    shown = shell.run("debug", failed, "renamed:app", *step)
 
     assert shown.returncode == 1
     assert "stage 'divide' of 'sort': parameter 'count' is missing" in shown.stdout

@@ -1,6 +1,5 @@
 """The debugger of a stage: pdb of the standard library, or another module with the same functions."""
 
-import bdb
 import inspect
 import os
 import pdb
@@ -36,21 +35,21 @@ class Debugger:
         that it sees. ``function`` None: the stage is a program, and the debugger stops in what starts it. Raises
         BdbQuit when the debugger is left before the end.
         """
-        left: list[bdb.BdbQuit] = []
+        raised: list[BaseException] = []
 
         def watched() -> Any:
             try:
                 return call()
-            except bdb.BdbQuit as error:  # ``runcall`` takes it for the end of the call
-                left.append(error)
-                raise
+            # ``runcall`` takes BdbQuit for the end of the call, and adds its own frames to the others.
+            except BaseException as error:  # noqa: BLE001
+                raised.append(error)
 
         if self._module is not pdb or function is None:
             value = self._module.runcall(watched)
         else:
             value = _FunctionDebugger(inspect.unwrap(function)).runcall(watched)
-        if left:
-            raise left[0]
+        if raised:
+            raise raised[0]
         return value
 
     def post_mortem(self, traceback: TracebackType | None) -> None:
