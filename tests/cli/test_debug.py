@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spinney.features.debug import stage_copy
@@ -207,6 +208,8 @@ def test_the_copy_is_removed_when_a_signal_ends_the_command(
     with Terminal(shell.folder, arguments, TMPDIR=str(tmp_path)) as terminal:
         terminal.wait_for("(Pdb)")
         assert len(list(tmp_path.iterdir())) == 1
+        # The prompt is printed before Python waits for a line, and a signal between the two is noticed at the next key.
+        until(lambda: psutil.Process(terminal.process.pid).status() == psutil.STATUS_SLEEPING)
         terminal.process.send_signal(number)
         assert terminal.process.wait(timeout=20) == -number
     assert list(tmp_path.iterdir()) == []

@@ -275,7 +275,7 @@ def test_no_reason_or_name_moves_the_cursor_of_a_terminal(shell: Shell) -> None:
     evil = "ev\x1b[31ml"
 
     assert "cannot be a reason" in shell.refused(2, "hold", "--each", "--type", "double", "--reason", evil)
-    assert "--by" in shell.refused(2, "hold", "--all", "--reason", "x", "--by", evil)
+    assert "cannot be a user's name" in shell.refused(2, "hold", "--all", "--reason", "x", "--by", evil)
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         store.holds.lay(Scope.EVERYTHING, "", "x", Actor(by=evil, call="c"), now_us=time.time_ns() // 1000)
         while store.holds.sweep(now_us=time.time_ns() // 1000):
