@@ -24,6 +24,7 @@ from spinney.model.rights.actor import Actor
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.values.unreadable import UNREADABLE
 from spinney.scheduling import recurrence
+from spinney.store import skip_scan
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.records import RowMap, require_name, unknown_name, upsert
@@ -42,13 +43,10 @@ _COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
 _RUNS = RowMap(ScheduleRun, "schedule_runs")
 _QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
 """The number of times of a schedule that wait for its last job."""
-_NEXT_QUEUED = (
-    "select schedule from schedule_runs where outcome = 'queued' and schedule > {} order by schedule limit 1"
-)
+_IS_QUEUED = "outcome = 'queued'"  # the condition of a partial index
 _WAITING = (
-    f"""with recursive v(schedule) as (select ({_NEXT_QUEUED.format("''")}) union all """
-    f"select ({_NEXT_QUEUED.format('v.schedule')}) from v where v.schedule is not null) "
-    f"select {_COLUMNS} from schedules where paused = 0 and name in (select schedule from v)"
+    f"select {_COLUMNS} from schedules where paused = 0 and name in "
+    f"({skip_scan.distinct('schedule_runs', 'schedule', _IS_QUEUED)})"
 )
 """Selects the schedules with such times, by one seek for each in the partial index of these times: a schedule keeps a
 thousand others, and any number may wait."""
