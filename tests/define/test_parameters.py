@@ -375,7 +375,9 @@ def test_what_json_has_no_form_for_is_refused_by_name(value: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("annotation", [dict, list, Any, dict[str, list[Any]]])
+@pytest.mark.parametrize(
+    "annotation", [dict, list, Any, dict[str, list[Any]], create_model("Gains", gains=list[float])]
+)
 def test_a_number_that_json_does_not_have_is_refused_at_any_depth(annotation: Any, number: float) -> None:
     value = [1.0, number] if annotation is list else {"gains": [1.0, number]}
     params = parameters(good=str, odd=annotation)

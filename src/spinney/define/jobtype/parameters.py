@@ -144,7 +144,7 @@ class Parameters:
             # A ValidationError quotes the values.
             raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
-            plain = valid if self._plain else self._readable(valid, rows)
+            plain = valid if self._plain else self._readable(valid, rows, first)
             if self._by_environment:
                 for row in plain:
                     check_variables(self._type_name, row)
@@ -165,7 +165,7 @@ class Parameters:
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))
         return texts
 
-    def _readable(self, valid: list[Any], rows: list[Any]) -> Any:
+    def _readable(self, valid: list[Any], rows: list[Any], first: int | None) -> Any:
         """Return valid rows as JSON has them; ``rows`` are the same as they came. Raises ValidationError for rows that
         no stage could read: pydantic takes an instance of a dataclass or a model as it is, whatever its fields
         hold. Raises UsageError where an annotation does not read what it writes."""
@@ -176,6 +176,9 @@ class Parameters:
         try:
             self._reader.validate_json(orjson.dumps(plain[0]))  # the others are written alike
         except ValidationError as error:
+            if (faulty := not_finite(rows[0])) is not None:  # a model writes null
+                problem = Problem(ProblemKind.WRONG, faulty, rows[0][faulty], NOT_FINITE)
+                raise validation_error(self._type_name, self.schema, [problem], _where(first, 0)) from None
             name = error.errors()[0]["loc"][0]
             raise UsageError(
                 f"job type {self._type_name!r}: what would be stored of parameter {name!r} is not what its annotation "
