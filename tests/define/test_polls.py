@@ -1,5 +1,6 @@
 """Polls: the rows of a list become jobs with keys, and a wrong row submits nothing."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,11 @@ async def listed() -> list[dict[str, str]]:
     return []
 
 
-@pytest.mark.parametrize("rows", [[{"receiver": "SG-1"}], None, listed])
+async def yielded() -> AsyncIterator[dict[str, str]]:
+    yield {"receiver": "SG-1"}
+
+
+@pytest.mark.parametrize("rows", [[{"receiver": "SG-1"}], None, listed, yielded])
 def test_what_is_neither_a_function_nor_a_file_is_refused_where_it_is_declared(rows: Any) -> None:
     with pytest.raises(
         UsageError, match=r"the rows of poll 'wrong' must be a function .* or the path of a file"

@@ -6,7 +6,7 @@ returns that job."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ def poll_function(kind: SubmittableType, source: RowSource, key: str, name: str)
     """Return the function of a poll's job type: it returns the number of rows. ``key``: the parameter that tells rows
     apart. Raises UsageError for what is no source of rows. The function raises BadParameters for a row without the key
     and for parameters that the type refuses; then no job is submitted."""
-    if not isinstance(source, str | PathLike) and (not callable(source) or iscoroutinefunction(source)):
+    is_async = iscoroutinefunction(source) or isasyncgenfunction(source)
+    if not isinstance(source, str | PathLike) and (not callable(source) or is_async):
         raise UsageError(
             f"the rows of poll {name!r} must be a function (with 'def', not 'async def') that returns them, or the "
             "path of a file"
