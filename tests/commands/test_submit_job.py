@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -23,6 +24,11 @@ class Reply(BaseModel):
 @dataclass
 class Login:
     password: SecretStr
+
+
+@dataclass
+class Size:
+    width: float
 
 
 @pytest.mark.parametrize(
@@ -47,6 +53,12 @@ def test_values_of_python_are_sent_as_stages_read_them(value: Any, sent: Any) ->
     [
         (float("nan"), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         ([float("inf")], "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
+        ({float("nan")}, "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
+        (Size(float("nan")), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
+        (
+            MappingProxyType({"gain": float("nan")}),
+            "'x' cannot be kept as JSON: it holds a number that JSON does not have",
+        ),
         (SecretStr("a long password"), "pass its value"),
         (Login(SecretStr("a long password")), "pass its value"),
         (2**70, "64-bit"),

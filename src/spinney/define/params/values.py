@@ -98,10 +98,11 @@ def finite_text(value: Any, description: str) -> str:
 
 
 def not_finite(params: Mapping[str, Any]) -> str | None:
-    """Return the first parameter that is NaN or an infinity, or a dict or list that holds one at any depth; None: there
-    is none. JSON has neither, and ``orjson`` writes null for them."""
+    """Return the first parameter that is NaN or an infinity, or holds one at any depth; None: there is none. JSON has
+    neither, and ``orjson`` writes null for them. A parameter that is a model decides itself how its numbers are
+    written."""
     for name, value in params.items():
-        if isinstance(value, float | dict | list | tuple) and _holds_not_finite(value):
+        if not hasattr(value, "model_dump") and _holds_not_finite(value):
             return name
     return None
 
