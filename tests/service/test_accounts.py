@@ -260,6 +260,15 @@ def test_others_tokens_are_not_there_for_who_is_no_admin(admin: Control, asking:
         find_token(admin, "t", "root")
 
 
+def test_a_users_token_that_is_looked_up_without_its_owner_is_refused_with_the_owners_name(
+    admin: Control,
+) -> None:
+    admin.do(MakeToken(name="t", owner="root"))
+
+    with pytest.raises(NoSuch, match="token 't' belongs to root; add --user root"):
+        find_token(admin, "t", None)
+
+
 def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock: Clock) -> None:
     with pytest.raises(UsageError, match="name a role"):
         admin.do(MakeToken(name="ci"))

@@ -326,6 +326,9 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
     tokens = performer.do(ListTokens(owner=owner)).items
     good = {token.name: token for token in tokens if token.owner == owner and token.revoked_us is None}
     if name not in good:
+        owners = [token.owner for token in tokens if token.name == name and token.revoked_us is None]
+        if not owner and owners:
+            raise NoSuch(f"token {name!r} belongs to {', '.join(map(str, owners))}; add --user {owners[0]}")
         refusal = f"{owner} has no" if owner else "there is no"
         raise NoSuch(
             f"{refusal} token {name!r:.120}{did_you_mean(name, good)}; 'spinney token list' lists them all"
