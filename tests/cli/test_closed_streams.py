@@ -54,7 +54,18 @@ def test_a_command_without_a_stream_does_what_it_is_asked(
 
 
 @pytest.mark.parametrize(
-    "words", [["explain", "1", "2"], ["show", "1"], ["failures"], ["list"], ["tree", "1"]]
+    "words",
+    [
+        ["explain", "1", "2"],
+        ["show", "1"],
+        ["failures"],
+        ["list"],
+        ["tree", "1"],
+        ["holds"],
+        ["audit"],
+        ["audit", "head"],
+        ["user", "add", "ann", "--role", "viewer", "--no-password"],
+    ],
 )
 def test_a_reader_that_leaves_before_the_first_line_is_no_error(shell: Shell, words: list[str]) -> None:
     for _ in range(2):

@@ -180,7 +180,7 @@ def _print(shown: Shown, *, json: bool) -> None:
     if json:
         display.print_json(shown.value)
     elif isinstance(shown.text, str):
-        typer.echo(display.safe(shown.text))
+        display.print_text(display.safe(shown.text))
     else:
         display.print_facts(shown.text)
 

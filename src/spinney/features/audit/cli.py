@@ -129,7 +129,7 @@ def _list(options: ListOptions) -> None:
             },
             json=False,
         )
-    typer.echo(f"head {head}")
+    display.print_text(f"head {head}")
 
 
 @command(group, ShowAuditHead, "head")

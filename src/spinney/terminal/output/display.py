@@ -119,6 +119,12 @@ def _write(text: bytes) -> None:
         sys.stdout.buffer.write(text[start : start + _PIECE])
 
 
+def print_text(text: str) -> None:
+    """Print a line of text; when the reader has closed the pipe, the output ends without an error."""
+    with closed_pipe_ends_output():
+        typer.echo(text)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows under their headings as a table; when the reader closes the pipe, the output ends without an error."""
     from spinney.terminal.output.table_layout import Fitted
@@ -138,7 +144,7 @@ def print_list(
         return
     rows = [[column(item) for column in columns.values()] for item in items]
     if empty and not rows:
-        typer.echo(empty)
+        print_text(empty)
     else:
         print_table(list(columns), rows)
 
@@ -157,7 +163,7 @@ def print_result(value: Any, sentence: str, *, json: bool) -> None:
     if json:
         print_json(value)
     else:
-        typer.echo(safe(sentence))
+        print_text(safe(sentence))
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
