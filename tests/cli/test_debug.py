@@ -200,6 +200,19 @@ def test_a_stage_that_is_left_in_the_middle_has_not_passed(shell: Shell, failed:
         assert terminal.end() == 1
 
 
+def test_so_it_is_within_a_task_group(shell: Shell) -> None:
+    job = shell.ok("submit", "meet").strip()
+    until(lambda: "held: a part is missing" in shell.ok("explain", job))
+    arguments = ["-m", "spinney", "debug", job, "handlers:app", "--step", "--stage", "meet"]
+    with Terminal(shell.folder, arguments) as terminal:
+        terminal.wait_for("-> async with asyncio.TaskGroup() as group:")
+        terminal.type("n\n")
+        terminal.wait_for("-> group.create_task(lack())")
+        terminal.type("q\n")
+        terminal.wait_for("the debugger was left before the stage ended")
+        assert terminal.end() == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_copy_is_removed_when_a_signal_ends_the_command(
     shell: Shell, failed: str, tmp_path: Path, number: signal.Signals

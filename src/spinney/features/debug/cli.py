@@ -136,7 +136,7 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
     debugger is left in the middle.
     """
     from spinney.features.debug.stage_copy import summary
-    from spinney.model.attempts.signals import Signal, unwrapped
+    from spinney.model.attempts.signals import Signal, leaves, unwrapped
     from spinney.model.attempts.user_frames import user_frames
     from spinney.model.outcomes import Outcome
 
@@ -146,9 +146,9 @@ def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool
     outcome, value = Outcome.OK, None
     try:
         value = debugger.step_into(function, call) if step else call()
-    except BdbQuit:
-        raise Refused("the debugger was left before the stage ended") from None
     except (Exception, Signal, BaseExceptionGroup) as error:  # noqa: BLE001 - it is what the user looks for
+        if any(isinstance(leaf, BdbQuit) for leaf in leaves(error)):
+            raise Refused("the debugger was left before the stage ended") from None
         cause = unwrapped(error)
         if isinstance(cause, Signal):
             outcome, value = cause.outcome, cause.message
