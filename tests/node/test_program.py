@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -114,15 +115,20 @@ async def test_what_goes_wrong_is_told(host, run):
         assert detail["retryable"] is retryable
 
 
-async def test_a_script_whose_interpreter_is_missing_is_not_called_missing_itself(host, run):
-    script = host.folder(1) / "windows.sh"
-    script.parent.mkdir(parents=True)
-    script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
-    script.chmod(0o755)
+@pytest.mark.parametrize("is_script", [True, False])
+async def test_a_program_whose_interpreter_or_loader_is_missing_is_not_called_missing_itself(
+    host, run, is_script
+):
+    binary = Path("/bin/true").read_bytes().replace(b"/ld-", b"/no-")
+    program = host.folder(1) / "windows.sh"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"#!/bin/sh\r\nexit 0\r\n" if is_script else binary)
+    program.chmod(0o755)
 
-    detail = await run("windows")
+    message = (await run("windows"))["message"]
 
-    assert "'./windows.sh' cannot be started: the interpreter that its first line names" in detail["message"]
+    assert "'./windows.sh' cannot be started: the interpreter that its first line names" in message
+    assert "or the loader of a binary" in message
 
 
 @pytest.mark.parametrize("how", ["fifo", "directory", "symlink", "unreadable-link"])

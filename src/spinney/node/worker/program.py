@@ -235,8 +235,9 @@ def _why(program: str, folder: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         if shutil.which(folder / program if "/" in program else program):
             return (
-                f"the program {program!r} cannot be started: the interpreter that its first line names is not on this "
-                "node; install it, or correct that line (one that ends as in files of Windows names no interpreter)"
+                f"the program {program!r} cannot be started: the interpreter that its first line names, or the loader "
+                "of a binary that was built for another system, is not on this node; install it, or correct that line "
+                "(one that ends as in files of Windows names no interpreter)"
             )
         return f"there is no program {program!r} on this node; install it, or give its full path"
     if isinstance(error, PermissionError):
