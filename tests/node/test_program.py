@@ -115,14 +115,16 @@ async def test_what_goes_wrong_is_told(host, run):
         assert detail["retryable"] is retryable
 
 
+WITHOUT_LOADER = Path("/bin/true").read_bytes().replace(b"/ld-", b"/no-")
+
+
 @pytest.mark.parametrize("is_script", [True, False])
 async def test_a_program_whose_interpreter_or_loader_is_missing_is_not_called_missing_itself(
     host, run, is_script
 ):
-    binary = Path("/bin/true").read_bytes().replace(b"/ld-", b"/no-")
     program = host.folder(1) / "windows.sh"
     program.parent.mkdir(parents=True)
-    program.write_bytes(b"#!/bin/sh\r\nexit 0\r\n" if is_script else binary)
+    program.write_bytes(b"#!/bin/sh\r\nexit 0\r\n" if is_script else WITHOUT_LOADER)
     program.chmod(0o755)
 
     message = (await run("windows"))["message"]
