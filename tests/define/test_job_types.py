@@ -4,14 +4,14 @@ import asyncio
 import inspect
 import math
 import sys
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from spinney import Backoff, Fail, Job, LockSpec, Secret, Spinney
 from spinney.define.job import Assignment
@@ -354,6 +354,22 @@ def test_a_program_takes_anything_unless_it_says_what(app: Spinney) -> None:
 def test_a_parameter_of_a_program_that_may_be_none_may_be_left_out(app: Spinney, annotation: Any) -> None:
     program = app.program("p", ["x"], params={"level": annotation, "levels": list[None]})
     assert program.spec.schema["required"] == ["levels"]
+
+
+def test_what_only_a_program_gets_may_be_stored_as_no_function_could_read_it(app: Spinney) -> None:
+    day = Annotated[date, PlainSerializer(lambda value: value.strftime("%d.%m.%Y"))]
+    report = app.pipeline("report")
+    report.program("write", ["report"], params={"day": day})
+    report.external("talk", params={"until": day})
+    row = {"day": "2030-01-31", "until": "2030-02-01"}
+
+    assert report.parameters.text(row) == '{"day":"31.01.2030","until":"01.02.2030"}'
+
+    @report.stage
+    def check(until: day) -> None: ...  # type: ignore[valid-type]
+
+    with pytest.raises(UsageError, match="parameter 'until' is not what its annotation"):
+        report.parameters.text(row)
 
 
 def test_how_long_jobs_are_kept_is_said_by_state(app: Spinney) -> None:

@@ -210,13 +210,15 @@ class JobType(SubmittableType):
     @functools.cached_property
     def parameters(self) -> Parameters:
         """Return the parameters of its jobs: those of all its stages."""
-        stages = self._stages.values()
+        stages, fields = self._stages.values(), self._fields
+        of_functions = {name for s in stages if s.function is not None for name in s.signature.fields}
         return Parameters(
             self.name,
-            self._fields,
+            fields,
             anything=self._anything,
             program=any(s.spec.program for s in stages),
             lock_templates=[lock.template for s in stages for lock in s.spec.locks],
+            as_stored=fields.keys() - of_functions,
         )
 
     def runner(self, stage: str) -> Runner:

@@ -4,7 +4,7 @@ Many jobs are checked together as a list, so that a submission of a hundred thou
 two a job. The checks are pydantic's, by the annotations of the stages' functions. Where all values are the
 same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
@@ -69,9 +69,12 @@ class Parameters:
         anything: bool = False,
         program: bool = False,
         lock_templates: Iterable[str] = (),
+        as_stored: Collection[str] = (),
     ) -> None:
-        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program gets them."""
-        self._type_name = type_name
+        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program gets them. ``as_stored``:
+        those that no function takes, but programs and external workers, who get them in the form in which they are
+        stored."""
+        self._type_name, self._as_stored = type_name, as_stored
         self._by_environment = anything and program
         self._locks = tuple(dict.fromkeys(lock_templates))
         self._anything = anything
@@ -127,8 +130,9 @@ class Parameters:
 
     @cached_property
     def _reader(self) -> TypeAdapter[Any]:
-        """Return the validator by which a stage reads one job's parameters."""
-        return adapter(f"job type {self._type_name!r}", self._fields, "ignore")
+        """Return the validator by which functions read one job's parameters."""
+        fields = {name: f for name, f in self._fields.items() if name not in self._as_stored}
+        return adapter(f"job type {self._type_name!r}", fields, "ignore")
 
     @cached_property
     def _rows(self) -> TypeAdapter[Any]:
