@@ -10,6 +10,8 @@ def test_the_stack_of_a_running_job_and_what_is_kept_afterwards(working: Shell) 
     job = working.ok("submit", "until", "-p", f"flag={flag}").strip()
     until(lambda: '"state":"running"' in working.ok("show", job, "--json").replace(" ", ""))
 
+    refusal = working.refused(1, "stack", job, "--kept")
+    assert f"no stacks of job {job} are kept; 'spinney stack {job}' shows" in refusal
     text = working.ok("stack", job)
 
     assert "thread MainThread:" in text.splitlines()

@@ -43,6 +43,10 @@ def stack(
             (path, text) for attempt in attempts for path in _paths(attempt) if (text := _text(files, path))
         ]
     if not documents:
+        if kept:
+            raise NoSuch(
+                f"no stacks of job {job} are kept; 'spinney stack {job}' shows those of a running attempt"
+            )
         raise NoSuch(
             f"no attempt of job {job} runs, and no stacks of it are kept; a job type keeps them with stack_after= or "
             f"timeout="
