@@ -65,7 +65,8 @@ class RetryOptions(VerbOptions):
     and_after: Annotated[
         bool,
         typer.Option(
-            "--and-after", help="Also run again all of their trees that finished after the first failure."
+            "--and-after",
+            help="Also run again the jobs of their trees that completed after the first failure.",
         ),
     ] = False
     canary: Annotated[
@@ -73,7 +74,7 @@ class RetryOptions(VerbOptions):
         option(
             metavar="N",
             min=1,
-            help_="Retry this many jobs first, and the others only while the failures stay below --stop-at.",
+            help_="Open this many jobs first, and the others only while the failures stay below --stop-at.",
         ),
     ] = None
     stop_at: Annotated[
@@ -87,7 +88,7 @@ class RetryOptions(VerbOptions):
     canary_wait: Annotated[
         float | None,
         option(
-            metavar="SPAN",
+            metavar="TIME",
             parser=partial(durations.seconds, where="--canary-wait"),
             help_="With --canary: give up when the first jobs have not settled after this time, for example 2h "
             "(default: wait as long as they run).",

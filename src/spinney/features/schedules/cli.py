@@ -100,8 +100,8 @@ def _time(schedule: Schedule, at_us: int) -> str:
     overlap=option(metavar="POLICY"),
     catch_up=option(
         metavar="POLICY",
-        help_="Which times missed while no node ran, or in a pause, are made up for: none, last or all (with "
-        "--overlap queue, since skip skips those at which the job of the first is open).",
+        help_="Which times missed while no node ran, or in a pause, are made up for: none, last or all. Use all "
+        "with --overlap queue: skip leaves out every time at which the job before is still open.",
     ),
     params={},
     options={},
