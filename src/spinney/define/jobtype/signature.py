@@ -98,7 +98,7 @@ def _require_no_mark(where: str, name: str, default: object) -> None:
     is_secret, is_field = (
         is_mark(default),
         module == "pydantic.fields",
-    )  # the module of what ``Field`` returns
+    )  # where the class is that ``Field`` returns
     is_bound = module == "annotated_types" or hasattr(default, _GROUPED)
     if is_secret or is_field or is_bound:
         text = "Secret()" if is_secret else f"{'Field' if is_field else type(default).__name__}(…)"
