@@ -95,10 +95,8 @@ def _require_no_mark(where: str, name: str, default: object) -> None:
     """Refuse what belongs into the annotation and stands in place of the default, as some frameworks have it: the
     function would get it as the value."""
     module = type(default).__module__
-    is_secret, is_field = (
-        is_mark(default),
-        module == "pydantic.fields",
-    )  # where the class is that ``Field`` returns
+    is_secret = is_mark(default)
+    is_field = module == "pydantic.fields"  # the module of what ``Field`` returns
     is_bound = module == "annotated_types" or hasattr(default, _GROUPED)
     if is_secret or is_field or is_bound:
         text = "Secret()" if is_secret else f"{'Field' if is_field else type(default).__name__}(…)"

@@ -76,9 +76,8 @@ def params_to_text(params: Mapping[str, Any], description: str) -> tuple[str, li
         if not hasattr(value, "model_dump"):
             try:
                 return _plain(value)
-            except (
-                TypeError
-            ):  # durations, addresses and the like, which pydantic writes as a stage reads them
+            except TypeError:
+                # Durations, addresses and the like, which pydantic writes as a stage reads them.
                 return to_jsonable_python(value)
         dump = partial(value.model_dump, by_alias=True, round_trip=True)
         return revealed(dump(), dump(mode="json"), secrets)
