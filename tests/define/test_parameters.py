@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import (
     AnyUrl,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     HttpUrl,
@@ -345,6 +346,14 @@ def test_what_would_be_stored_as_the_stage_cannot_read_it_is_refused(annotation:
         UsageError, match="what would be stored of parameter 'value' is not what its annotation"
     ):
         parameters(value=annotation).text({"value": value})
+
+
+def test_so_is_what_a_validator_returns_but_does_not_take() -> None:
+    params = parameters(names=Annotated[list[str], BeforeValidator(lambda text: text.split(","))])
+    with pytest.raises(
+        UsageError, match=r"stored of a parameter is not .* its validators take what they return"
+    ):
+        params.text({"names": "a,b"})
 
 
 @dataclass

@@ -179,14 +179,17 @@ class Parameters:
             return plain
         try:
             self._reader.validate_json(orjson.dumps(plain[0]))  # the others are written alike
-        except ValidationError as error:
+        except Exception as error:  # noqa: BLE001 - a validator of the application's own may raise anything
             if (faulty := not_finite(rows[0])) is not None:  # a model writes null
                 problem = Problem(ProblemKind.WRONG, faulty, rows[0][faulty], NOT_FINITE)
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, 0)) from None
-            name = error.errors()[0]["loc"][0]
+            of = "a parameter"
+            if isinstance(error, ValidationError):
+                of = f"parameter {error.errors()[0]['loc'][0]!r}"
             raise UsageError(
-                f"job type {self._type_name!r}: what would be stored of parameter {name!r} is not what its annotation "
-                f"reads; let its aliases and serializers write what it reads, and exclude nothing"
+                f"job type {self._type_name!r}: what would be stored of {of} is not what its annotation reads; let "
+                f"its aliases and serializers write what it reads, its validators take what they return, and exclude "
+                f"nothing"
             ) from (None if self._secret else error)
         return plain
 
