@@ -31,6 +31,26 @@ def start(shell: Shell, closed: Iterable[int], *words: str) -> "subprocess.Popen
     )
 
 
+def run_without_reader(shell: Shell, *words: str) -> tuple[int, bytes]:
+    """Run a command whose output is a pipe that its reader has closed, and return the exit code and what it wrote to
+    stderr."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "spinney", *words]
+        done = subprocess.run(
+            command,
+            cwd=shell.folder,
+            env=shell.environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    return done.returncode, done.stderr
+
+
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
     [
@@ -70,22 +90,21 @@ def test_a_command_without_a_stream_does_what_it_is_asked(
 def test_a_reader_that_leaves_before_the_first_line_is_no_error(shell: Shell, words: list[str]) -> None:
     for _ in range(2):
         shell.ok("submit", "double", "-p", "n=1")
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        command = [sys.executable, "-m", "spinney", *words]
-        done = subprocess.run(
-            command,
-            cwd=shell.folder,
-            env=shell.environment(),
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-    finally:
-        os.close(writing)
 
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert run_without_reader(shell, *words) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "state"), [(["cancel"], "cancelled"), (["hold", "--each", "--reason", "disk"], "held")]
+)
+def test_a_verb_on_several_jobs_goes_on_when_its_reader_leaves(
+    shell: Shell, words: list[str], state: str
+) -> None:
+    for _ in range(2):
+        shell.ok("submit", "double", "-p", "n=1")
+
+    assert run_without_reader(shell, *words, "1", "2") == (0, b"")
+    assert [job["state"] for job in shell.listed("list")] == [state, state]
 
 
 def test_a_node_without_streams_writes_into_none_of_its_files(shell: Shell) -> None:
