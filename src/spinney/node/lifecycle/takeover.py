@@ -144,7 +144,7 @@ def _refusal(node: NodeInfo, replace: bool) -> str:
         )
     return (
         f"a node named {node.name!r} is alive on {node.host} (pid {node.pid}); choose another "
-        f"--name, stop it, or take over from it with --replace"
+        f"--name, stop it, or take over from it with 'spinney node --replace'"
     )
 
 
