@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 from kazoo.exceptions import KazooException
@@ -10,6 +11,7 @@ from kazoo.exceptions import KazooException
 from spinney.bridges.merritt import MerrittCommitUncertain, transactions
 from spinney.bridges.merritt.transactions import Transaction, Witness
 from spinney.bridges.merritt_connection import connected
+from waiting import until
 from zookeeper_servers import standalone
 
 
@@ -35,6 +37,7 @@ def test_requests_to_a_server_that_stands_still_fail_instead_of_waiting_for_it(
         threads = [threading.Thread(target=each, daemon=True) for each in (read, write)]
         pid = int((server.folder / "pid").read_text())
         os.kill(pid, signal.SIGSTOP)
+        until(lambda: _is_stopped(pid))  # until one of its threads has had the signal, the others go on
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -42,3 +45,9 @@ def test_requests_to_a_server_that_stands_still_fail_instead_of_waiting_for_it(
         os.kill(pid, signal.SIGCONT)
 
     assert sorted(raised) == ["read", "write"]
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether all threads of a process are stopped."""
+    stats = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
