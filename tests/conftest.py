@@ -24,6 +24,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The long form writes more than memory may have room for.
 if not LONG and "TMPDIR" not in os.environ and (_memory := in_memory()) is not None:
     os.environ["TMPDIR"] = _memory  # for the processes that tests start, too
+    os.environ["XDG_RUNTIME_DIR"] = _memory  # for nodes of a store on PostgreSQL, which would use /tmp
     # What failed tests leave can be looked at after the run: pytest removes it with a later one.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     tempfile.tempdir = None  # whoever has looked it up before did so on the disk

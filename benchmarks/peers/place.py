@@ -105,6 +105,7 @@ class Place:
             "PEER_STORE": self.store,
             "PEER_LOG": str(self.folder / "records"),
             "PEER_MODULES": str(BUILD),
+            "XDG_RUNTIME_DIR": str(self.folder),  # where Spinney's node would leave a folder in /tmp
             "PYTHONPATH": path,
         }
         return os.environ | ours
