@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -66,6 +67,19 @@ def test_a_node_that_is_declared_dead_while_it_starts_says_so(
     store.close()
 
 
+def starting(
+    db: StoreThread,
+    host: object,
+    *,
+    replace: bool,
+    lease_period_s: float = 15.0,
+    clock: Callable[[], int] = now_us,
+) -> Any:
+    """What a node that starts on this host has when it waits for its name."""
+    settings = SimpleNamespace(name=NODE.name, replace=replace, lease_period_s=lease_period_s)
+    return SimpleNamespace(writer=db, host=host, settings=settings, now_us=clock)
+
+
 async def test_a_start_that_waits_for_another_of_its_name_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,12 +129,7 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
     # When it beats before a starting one of its name has declared it dead
     here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
-        context: Any = SimpleNamespace(
-            writer=db,
-            host=here,
-            settings=SimpleNamespace(name=NODE.name, replace=False, lease_period_s=1.0),
-            now_us=beats_first,
-        )
+        context = starting(db, here, replace=False, lease_period_s=1.0, clock=beats_first)
         with pytest.raises(NodeRefused, match="is alive on h"):
             await wait_for_name(context, register, monotonic=lambda: next(clock))
     # Then it has not left, and nothing of the refused one is in the store
@@ -151,11 +160,8 @@ async def test_a_node_is_asked_to_drain_only_when_the_application_of_its_success
 
     monkeypatch.setattr(os, "kill", drains)
     async with StoreThread("starting", lambda: open_store(url)) as db:
-        context: Any = SimpleNamespace(
-            writer=db,
-            host=SimpleNamespace(proven_gone=lambda node: False, within_reach=lambda node: True),
-            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
-            now_us=now_us,
+        context = starting(
+            db, SimpleNamespace(proven_gone=lambda node: False, within_reach=lambda node: True), replace=True
         )
         # When it starts, and starts again
         with pytest.raises(UsageError):
@@ -167,7 +173,7 @@ async def test_a_node_is_asked_to_drain_only_when_the_application_of_its_success
     store.close()
 
 
-async def test_so_it_is_when_the_jobs_of_a_third_node_are_taken_back_first(
+async def test_a_living_node_is_asked_to_drain_after_registration_also_beside_a_dead_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given two nodes of the name, one of which is proven to have ended
@@ -186,15 +192,14 @@ async def test_so_it_is_when_the_jobs_of_a_third_node_are_taken_back_first(
 
     monkeypatch.setattr(os, "kill", drains)
     async with StoreThread("starting", lambda: open_store(url)) as db:
-        context: Any = SimpleNamespace(
-            writer=db,
-            host=SimpleNamespace(
+        context = starting(
+            db,
+            SimpleNamespace(
                 proven_gone=lambda node: node.id == gone_id,
                 within_reach=lambda node: True,
                 local=lambda node: False,
             ),
-            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
-            now_us=now_us,
+            replace=True,
         )
         # When a third one takes over
         await wait_for_name(context, register)
@@ -222,13 +227,10 @@ async def test_no_node_is_asked_to_drain_while_another_of_its_name_is_out_of_rea
         raise AssertionError("a node that may not start is registered")
 
     async with StoreThread("starting", lambda: open_store(url)) as db:
-        context: Any = SimpleNamespace(
-            writer=db,
-            host=SimpleNamespace(
-                proven_gone=lambda node: False, within_reach=lambda node: node.host != "far"
-            ),
-            settings=SimpleNamespace(name=NODE.name, replace=True, lease_period_s=15.0),
-            now_us=now_us,
+        context = starting(
+            db,
+            SimpleNamespace(proven_gone=lambda node: False, within_reach=lambda node: node.host != "far"),
+            replace=True,
         )
         # When one is to take over from them, it is refused
         with pytest.raises(NodeRefused, match=r"is alive on far .*, out of reach of --replace"):
@@ -260,12 +262,7 @@ async def test_a_start_is_told_how_to_declare_a_node_dead_only_when_that_one_is_
     # When another one starts under its name
     here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
-        context: Any = SimpleNamespace(
-            writer=db,
-            host=here,
-            settings=SimpleNamespace(name=NODE.name, replace=False, lease_period_s=15.0),
-            now_us=now_us,
-        )
+        context = starting(db, here, replace=False)
         with pytest.raises(NodeRefused, match="is alive on h"):
             await wait_for_name(context, register, monotonic=monotonic)
     # Then it was told so if that one might have been dead

@@ -129,6 +129,7 @@ class Candidates:
     ) -> None:
         self.tx, self.registry, self.rotation = tx, registry, rotation
         self.node_id, self.assignments, self.withholding = node_id, assignments, withholding
+        self._serving = nodes.ServingSlots(tx)
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
         self.least: dict[tuple[int, int], int] = {}
         """(lane, priority) to its first share, where the claim knows it."""
@@ -164,7 +165,7 @@ class Candidates:
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
         at_most, spec = None, self.registry.queue(queue)
         if spec.shared == "quota":
-            at_most = nodes.ServingSlots(self.tx).most_per_share(spec, len(set(shares) | set(held)))
+            at_most = self._serving.most_per_share(spec, len(set(shares) | set(held)))
         # A share is read as deep as it is dealt; when others have too few, twice as deep, so that few rounds suffice.
         supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
         candidates: dict[int, list[Candidate]] = {}
@@ -201,15 +202,12 @@ class Candidates:
                     held.setdefault(share, set()).update((self.node_id, slot) for slot in slots)
         return held
 
-    def _slots_serving(self, queue: str) -> int:
-        return nodes.ServingSlots(self.tx).count(self.registry.queue(queue))
-
     def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
         """Return the shares with ready jobs, starting after the last served one: as many as can matter."""
         after = self.rotation.shares.get(queue, _ALL_SHARES)
         enough = n + 1
         if self.registry.queue(queue).shared == "quota":
-            enough = max(enough, self._slots_serving(queue))
+            enough = max(enough, self._serving.count(self.registry.queue(queue)))
         # At most as many shares hold leases as there are slots: after them come enough that hold none.
         counted = len(self._held[queue]) if queue in self._held else 0
         shares = self._scan_around(lanes, priority, after, enough + counted)

@@ -16,17 +16,10 @@ class Limits:
         self._tx, self._registry, self._node_id = tx, registry, node_id
         self._occupying: dict[str, set[tuple[int, int]]] | None = None
         self._serving = nodes.ServingSlots(tx)
-        self._parts: dict[str, int | None] = {}
 
     def limit(self, queue: str) -> int | None:
-        """Return how many slots the queue may occupy; None: any. A limit that is a part of all slots is counted
-        once."""
-        spec = self._registry.queue(queue)
-        if not isinstance(spec.limit, str):
-            return spec.limit
-        if queue not in self._parts:
-            self._parts[queue] = self._serving.limit(spec)
-        return self._parts[queue]
+        """Return how many slots the queue may occupy; None: any."""
+        return self._serving.limit(self._registry.queue(queue))
 
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
         if self._occupying is None:

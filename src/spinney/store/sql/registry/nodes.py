@@ -120,10 +120,12 @@ def died_since(tx: Tx, since_us: int) -> list[NodeInfo]:
 
 
 class ServingSlots:
-    """Counts the slots that may serve a queue, as one transaction sees them. The nodes are read once for all queues."""
+    """Counts the slots that may serve a queue, as one transaction sees them. The nodes are read once for all queues,
+    and those of each queue counted once."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
+        self._counts: dict[str, int] = {}
 
     @cached_property
     def _nodes(self) -> list[tuple[str, int, QueueSelection]]:
@@ -133,7 +135,10 @@ class ServingSlots:
     def count(self, queue: QueueSpec) -> int:
         """Return the slots of the nodes that may serve a queue and take new jobs, as quotas and percentages count
         them. At least one, so that a quota has something to share out while no node runs."""
-        return sum(slots for name, slots, selection in self._nodes if may_serve(queue, name, selection)) or 1
+        if queue.name not in self._counts:
+            serving = (slots for name, slots, selection in self._nodes if may_serve(queue, name, selection))
+            self._counts[queue.name] = sum(serving) or 1
+        return self._counts[queue.name]
 
     def limit(self, queue: QueueSpec) -> int | None:
         """Return how many slots a queue may occupy now; None: any."""
