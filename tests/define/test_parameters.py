@@ -362,8 +362,9 @@ class Derived:
     twice: int = field(init=False, default=0)
 
 
-def test_a_field_that_is_stored_but_not_read_is_no_fault() -> None:
-    assert parameters(value=Derived).text({"value": {"n": 5}}) == '{"value":{"n":5,"twice":0}}'
+@pytest.mark.parametrize("value", [{"n": 5}, Derived(5)])
+def test_a_field_that_is_stored_but_not_read_is_no_fault(value: Any) -> None:
+    assert parameters(value=Derived).text({"value": value}) == '{"value":{"n":5,"twice":0}}'
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

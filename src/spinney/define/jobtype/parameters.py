@@ -139,6 +139,13 @@ class Parameters:
         """Return the validator of a list of jobs' parameters."""
         return TypeAdapter(list[self._row._type])  # type: ignore[name-defined]
 
+    @cached_property
+    def _stored_rows(self) -> TypeAdapter[Any]:
+        """Return the validator of a list of jobs' parameters as they are stored. A dataclass is stored with the fields
+        that it sets itself, which it does not take."""
+        row = adapter(f"job type {self._type_name!r}", self._fields, "ignore")
+        return TypeAdapter(list[row._type])  # type: ignore[name-defined]
+
     def _texts(self, rows: list[Any], first: int | None) -> list[str]:
         """Check some rows together and return them as JSON texts. ``first``: the number of the first row in
         its list, for messages; None: there is only one. Raises BadParameters."""
@@ -175,7 +182,7 @@ class Parameters:
         hold. Raises UsageError where an annotation does not read what it writes."""
         plain = self._dumped(self._rows, valid)
         if not _is_json(rows):
-            self._rows.validate_json(orjson.dumps(plain))
+            self._stored_rows.validate_json(orjson.dumps(plain))
             return plain
         try:
             self._reader.validate_json(orjson.dumps(plain[0]))  # the others are written alike
