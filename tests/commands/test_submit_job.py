@@ -1,5 +1,6 @@
 """The command that submits a job takes values of Python, and none of them is changed on its way without a word."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,7 @@ def test_values_of_python_are_sent_as_stages_read_them(value: Any, sent: Any) ->
     [
         (float("nan"), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         ([float("inf")], "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
+        (deque([float("nan")]), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         ({float("nan")}, "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         (Size(float("nan")), "'x' cannot be kept as JSON: it holds a number that JSON does not have"),
         (

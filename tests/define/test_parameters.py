@@ -394,6 +394,15 @@ def test_a_number_that_json_does_not_have_is_refused_at_any_depth(annotation: An
     assert "parameter 'odd' must be" in refused_with_code(params, {"good": "null", "odd": value})
 
 
+def test_a_model_that_takes_null_does_not_get_it_for_nan_in_any_row() -> None:
+    params = parameters(fit=create_model("Fit", slope=(float | None, None), rest=(dict[str, Any], {})))
+    for fit in ({"slope": float("nan")}, {"rest": {"a": [float("inf")]}}):
+        with pytest.raises(
+            BadParameters, match=r"job 2 of the list: parameter 'fit' must be .* NaN or infinity"
+        ):
+            params.texts([{"fit": {"slope": 1.0}}, {"fit": fit}])
+
+
 def test_null_stays_lawful_at_any_depth() -> None:
     params = parameters(odd=Any)
     assert params.text({"odd": {"a": [None, 1.5]}}) == '{"odd":{"a":[null,1.5]}}'

@@ -169,8 +169,7 @@ class Parameters:
         except _NO_JSON as error:
             raise self._no_json(rows, first) or error from (None if self._secret else error)
         for i, text in enumerate(texts):
-            # In dicts and lists, where no annotation forbids them, NaN and infinity would become null. A model decides
-            # itself how its numbers are written.
+            # In dicts, lists and models, where no annotation forbids them, NaN and infinity would become null.
             if "null" in text and (name := not_finite(valid[i])) is not None:
                 problem = Problem(ProblemKind.WRONG, name, rows[i][name], NOT_FINITE)
                 raise validation_error(self._type_name, self.schema, [problem], _where(first, i))

@@ -1,6 +1,7 @@
 """Convert results and data of stages to JSON text. Pickle is never used."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -98,12 +99,8 @@ def finite_text(value: Any, description: str) -> str:
 
 def not_finite(params: Mapping[str, Any]) -> str | None:
     """Return the first parameter that is NaN or an infinity, or holds one at any depth; None: there is none. JSON has
-    neither, and ``orjson`` writes null for them. A parameter that is a model decides itself how its numbers are
-    written."""
-    for name, value in params.items():
-        if not hasattr(value, "model_dump") and _holds_not_finite(value):
-            return name
-    return None
+    neither, and ``orjson`` writes null for them."""
+    return next((name for name, value in params.items() if _holds_not_finite(value)), None)
 
 
 def revealed(value: Any, json_value: Any, secrets: list[str] | None = None) -> Any:
@@ -139,7 +136,7 @@ def _holds_not_finite(value: Any) -> bool:
                 return True
         elif isinstance(part, Mapping):
             parts += part.values()
-        elif isinstance(part, list | tuple | set | frozenset):
+        elif isinstance(part, list | tuple | set | frozenset | deque):
             parts += part
         elif isinstance(part, Enum):
             parts.append(part.value)
