@@ -1,6 +1,6 @@
 """Parameters: what is taken, what is refused by which name, with the code and without."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -365,6 +365,18 @@ class Derived:
 @pytest.mark.parametrize("value", [{"n": 5}, Derived(5)])
 def test_a_field_that_is_stored_but_not_read_is_no_fault(value: Any) -> None:
     assert parameters(value=Derived).text({"value": value}) == '{"value":{"n":5,"twice":0}}'
+
+
+@dataclass
+class Scaled:
+    n: int
+    scale: InitVar[int] = 1
+
+
+@pytest.mark.parametrize("annotation", [Scaled, dict[str, list[Scaled]]])
+def test_a_dataclass_that_does_not_keep_what_it_takes_is_no_parameter(annotation: Any) -> None:
+    with pytest.raises(UsageError, match=r"'value' .*: 'scale' is an InitVar, which a dataclass does not"):
+        _ = parameters(value=annotation).schema
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, 
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError
-from pydantic_core.core_schema import DecimalSchema, WithDefaultSchema
+from pydantic_core.core_schema import DataclassField, DecimalSchema, WithDefaultSchema
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
@@ -250,6 +250,16 @@ class _SchemaGenerator(GenerateJsonSchema):
                 "of the dots"
             )
         return super().default_schema(schema)
+
+    def dataclass_field_schema(self, schema: DataclassField) -> JsonSchemaValue:
+        """Return the schema of a field of a dataclass. Raises UsageError for an InitVar, whose value no instance has:
+        the stage would get the default in its place."""
+        if schema.get("init_only"):
+            raise UsageError(
+                f"{schema['name']!r} is an InitVar, which a dataclass does not keep, so that it could not be stored; "
+                "make it a field"
+            )
+        return super().dataclass_field_schema(schema)
 
     def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
         """Return the schema of a ``Decimal``."""
