@@ -1,6 +1,8 @@
 """The kit for a user's own tests."""
 
 import asyncio
+import gc
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,18 @@ def test_nothing_is_left_in_the_folder_of_a_harness_whose_stage_writes_nothing(t
 
     harness.run(count, file=Path("a.txt"))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["seen"]
+
+
+def test_a_temporary_folder_is_deleted_with_its_result_and_without_a_warning() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ran = run_stage(count, file=Path("a.txt"))
+        root = ran.folder
+        del ran
+        gc.collect()
+
+    assert not root.exists()
+    assert caught == []
 
 
 def test_a_harness_refuses_children_that_are_none() -> None:

@@ -9,7 +9,9 @@ another job has."""
 
 import asyncio
 import inspect
+import shutil
 import tempfile
+import weakref
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,9 +106,12 @@ class StageHarness(MemoryPort):
             place="a stage harness",
         )
         self._attempt = attempt
-        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="spinney-test-")
-        self._root = folder or Path(self._temporary.name if self._temporary else "")
+        self._root = folder or Path(tempfile.mkdtemp(prefix="spinney-test-"))
         self._root.mkdir(parents=True, exist_ok=True)
+        if not folder:
+            # Not by TemporaryDirectory, which warns of a folder that nobody has closed: with pytest's
+            # filterwarnings = error the test would fail.
+            weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
 
     @property
     def data(self) -> dict[str, Any]:
