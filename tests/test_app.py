@@ -1,10 +1,12 @@
 """The application: declaring, submitting to its store, being loaded by name."""
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -299,6 +301,70 @@ def test_threads_share_one_application(app: Spinney) -> None:
     for thread in threads:
         thread.join()
     assert len(set(ids)) == 8
+
+
+def _forked(run: Callable[[], object]) -> int:
+    """Return the process that runs this, forked from this one. It exits with 0 unless the function raises, and is
+    killed if it never returns."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)
+        try:
+            run()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+
+
+def test_what_a_forked_child_submits_is_kept_when_its_parent_closes_the_store(app: Spinney) -> None:
+    @app.job
+    def count(n: int) -> None: ...
+
+    assert count.submit(n=1) == 1
+    said, submitted = os.pipe()
+    closed, close = os.pipe()
+
+    def run() -> None:
+        count.submit(n=2)
+        os.write(submitted, b".")
+        os.read(closed, 1)
+        count.submit(n=3)
+        os.kill(os.getpid(), signal.SIGKILL)  # which merges no log into the file
+
+    child = _forked(run)
+    os.read(said, 1)
+    app.close()
+    os.write(close, b".")
+    os.waitpid(child, 0)
+    for end in (said, submitted, closed, close):
+        os.close(end)
+
+    assert count.submit(n=4) == 4
+
+
+def test_processes_are_forked_while_threads_submit(app: Spinney) -> None:
+    @app.job
+    def count(n: int) -> None: ...
+
+    count.submit(n=0)
+    ended = threading.Event()
+
+    def submit_on_and_on() -> None:
+        while not ended.is_set():
+            count.submit(n=1)
+
+    threads = [threading.Thread(target=submit_on_and_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    children = [_forked(partial(count.submit, n=2)) for _ in range(5)]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    ended.set()
+    for thread in threads:
+        thread.join()
+
+    assert codes == [0] * 5
 
 
 def test_without_a_store_the_sentence_says_how_to_make_one(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
-"""The store of an application: opened when it is first needed, again in a forked child, and closed at the latest when
-the process exits."""
+"""The store of an application: opened when it is first needed, and closed at the latest when the process exits.
+
+It is also closed before the process is forked, and opened again where it is needed. A child with a copy of an open
+SQLite connection takes the locks of its parent for its own: it would write into a log that the parent has deleted, and
+jobs that it submits would be lost."""
 
 import atexit
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -25,8 +29,10 @@ class AppStore:
         self._locations = (store, folders)
         self._lock = threading.Lock()
         self._opened: tuple[int, Store, Waker] | None = None
+        self._forking_thread: int | None = None
         self.known_types: set[str] = set()
         """Job types that the store has, as the application has noted since it was opened."""
+        _stores.add(self)
 
     @property
     def settings(self) -> Settings:
@@ -53,8 +59,26 @@ class AppStore:
             finally:
                 self._lock.release()
 
+    def before_fork(self) -> None:
+        """Close the store when no thread uses it, and keep it closed until this thread has forked."""
+        self._lock.acquire()
+        self._forking_thread = threading.get_ident()
+        self._close()
+
+    def after_fork(self) -> None:
+        """Let the threads of the parent use the store again."""
+        if self._forking_thread == threading.get_ident():
+            self._forking_thread = None
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Forget the threads of the parent, one of which may have held the lock if C code forked the process: that
+        calls no ``before_fork``."""
+        self._lock, self._forking_thread = threading.Lock(), None
+
     def _open(self) -> tuple["Store", "Waker"]:
-        """Return the store and the waker. A forked child opens its own, because connections must not be shared."""
+        """Return the store and the waker. A child that was forked from C code opens its own, because connections must
+        not be shared."""
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here, because workers load the application and must start fast.
             from spinney.store.sql import open_store
@@ -64,7 +88,6 @@ class AppStore:
             store = open_store(where.store)
             self._opened = (os.getpid(), store, Waker(store, where.run_dir))
             self.known_types = set()
-            _open_stores.add(self)
         return self._opened[1:]
 
     def _close(self) -> None:
@@ -74,13 +97,20 @@ class AppStore:
         self._opened = None
 
 
-_open_stores: WeakSet[AppStore] = WeakSet()
-"""The stores that applications have open."""
+_stores: WeakSet[AppStore] = WeakSet()
+"""The stores of all applications of this process."""
 
 
-@atexit.register
-def _close_open_stores() -> None:
-    """Close the stores that nobody has closed: SQLite merges the write-ahead log into the database file when its last
-    connection is closed."""
-    for store in list(_open_stores):
-        store.close_if_free()
+def _each_store(do: Callable[[AppStore], None]) -> None:
+    """Do this with every store, in an order that is the same for all threads that fork."""
+    for store in sorted(_stores, key=id):
+        do(store)
+
+
+os.register_at_fork(
+    before=partial(_each_store, AppStore.before_fork),
+    after_in_parent=partial(_each_store, AppStore.after_fork),
+    after_in_child=partial(_each_store, AppStore.after_fork_in_child),
+)
+# SQLite merges the write-ahead log into the database file when its last connection is closed.
+atexit.register(_each_store, AppStore.close_if_free)
