@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PUBLIC = ("command_line", "errors", "jobs", "operations", "safe_http")
+PUBLIC = ("command_line", "errors", "jobs", "operations", "safe_http", "tables")
 
 
 @pytest.mark.parametrize("name", PUBLIC)

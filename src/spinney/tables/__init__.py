@@ -35,7 +35,21 @@ SQLAlchemy is imported when tables are first opened.
 Specified by ``tests/tables``, and on both databases by ``tests/apps/ingest/inventory/test_reaching.py``.
 """
 
-from spinney.tables.errors import TablesAway, TablesUnusable
-from spinney.tables.table_set import TableSet
+from typing import TYPE_CHECKING
 
-__all__ = ["TableSet", "TablesAway", "TablesUnusable"]
+if TYPE_CHECKING:
+    from spinney.tables.database import Database as Database
+    from spinney.tables.errors import TablesAway as TablesAway
+    from spinney.tables.errors import TablesUnusable as TablesUnusable
+    from spinney.tables.table_set import TableSet as TableSet
+else:
+    from spinney.public_names import on_demand
+
+    __all__, __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "spinney.tables.database": "Database",
+            "spinney.tables.errors": "TablesAway TablesUnusable",
+            "spinney.tables.table_set": "TableSet",
+        },
+    )
