@@ -568,6 +568,9 @@ def change(what: str) -> None:
         del os.environ["PATH"]
     elif what == "environment replaced":
         os.environ = {"NEW": "new"}  # type: ignore[assignment]  # noqa: B003
+    elif what == "time zone":
+        os.environ["TZ"] = "Asia/Tokyo"
+        time.tzset()
     elif what == "environment of programs":
         os.putenv("NEW", "new")
         os.unsetenv("PATH")
@@ -628,6 +631,7 @@ def state() -> dict[str, Any]:
         "pid": os.getpid(),
         "umask": mask,
         "environment": sorted(os.environ.items()),
+        "time zone": [*time.localtime(0)[:5], time.timezone],
         "environment of programs": sorted(subprocess.check_output(["/usr/bin/env"], text=True).splitlines()),
         "limits": resource.getrlimit(resource.RLIMIT_NOFILE),
         "recursion limit": sys.getrecursionlimit(),

@@ -1,17 +1,18 @@
 """Restore process state that an attempt changed, so that the next one does not find it changed.
 
 Standard streams and the working directory are restored after each attempt (``SavedDescriptors``). The rest is umask,
-environment, resource limits, Python's recursion limit, timers, signal handlers and the signal mask, and what cannot be
-restored: user, groups and root directory. Checking all of them after each attempt would take longer than a small
-attempt with all its overhead. So the functions by which Python code changes them are replaced by ones that record the
-call (``CallRecorder``), and only after such a call everything is compared and restored. An attempt without such calls
-costs the test of one flag. Changes by C code are not detected."""
+environment with the time zone, resource limits, Python's recursion limit, timers, signal handlers and the signal mask,
+and what cannot be restored: user, groups and root directory. Checking all of them after each attempt would take longer
+than a small attempt with all its overhead. So the functions by which Python code changes them are replaced by ones that
+record the call (``CallRecorder``), and only after such a call everything is compared and restored. An attempt without
+such calls costs the test of one flag. Changes by C code are not detected."""
 
 import functools
 import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -142,6 +143,8 @@ class ProcessState:
         for name, value in self._variables.items():
             if os.environ.get(name) != value or name in self.calls.variables:
                 os.environ[name] = value
+        if "TZ" in self.calls.variables:
+            time.tzset()  # an attempt may have called it, and then local time does not follow the variable by itself
         self.calls.variables.clear()
 
 
