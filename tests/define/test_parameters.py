@@ -3,7 +3,7 @@
 from dataclasses import InitVar, dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum, Flag, IntEnum, IntFlag, StrEnum
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -311,6 +311,22 @@ def test_texts_that_the_stage_cannot_read_are_refused(
     refused: Any, annotation: Any, text: str, expected: str
 ) -> None:
     assert f"parameter 'value' must be {expected}" in refused(parameters(value=annotation), {"value": text})
+
+
+class Right(Flag):
+    READ = 1
+    WRITE = 2
+    BOTH = READ | WRITE
+    SHARE = 4
+
+
+def test_flags_may_be_combined_by_schema_as_with_the_code() -> None:
+    params = parameters(rights=Right, number_=IntFlag("Bits", ["A", "B"]))
+    for rights in (0, 1, 3, 7):
+        assert params.text({"rights": Right(rights)}) == f'{{"rights":{rights}}}'
+        schema_checker("resize", params.schema)({"rights": rights, "number": 9})
+    for refused in (refused_with_code, refused_by_schema):
+        assert "parameter 'rights' " in refused(params, {"rights": 8})
 
 
 @pytest.mark.parametrize("digits", ["20300131", "0", "-5", "1700000000.5"])

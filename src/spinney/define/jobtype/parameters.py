@@ -5,7 +5,7 @@ two a job. The checks are pydantic's, by the annotations of the stages' function
 same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from enum import Enum
+from enum import Enum, Flag
 from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from math import isfinite
@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, 
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError
-from pydantic_core.core_schema import DataclassField, DecimalSchema, WithDefaultSchema
+from pydantic_core.core_schema import DataclassField, DecimalSchema, EnumSchema, WithDefaultSchema
 
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
@@ -250,6 +250,17 @@ class _SchemaGenerator(GenerateJsonSchema):
                 "of the dots"
             )
         return super().default_schema(schema)
+
+    def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
+        """Return the schema of an enum. Values of a ``Flag`` are its members and their combinations; an ``IntFlag`` has
+        all whole numbers."""
+        generated, kind = super().enum_schema(schema), schema["cls"]
+        if issubclass(kind, Flag):
+            del generated["enum"]
+            generated["type"] = "integer"
+            if not issubclass(kind, int):
+                generated |= {"minimum": 0, "maximum": sum(member.value for member in kind)}
+        return generated
 
     def dataclass_field_schema(self, schema: DataclassField) -> JsonSchemaValue:
         """Return the schema of a field of a dataclass. Raises UsageError for an InitVar, whose value no instance has:
