@@ -595,6 +595,20 @@ def test_the_node_that_has_it_was_killed(site: Site) -> None:
     assert explain(site, job).cause == "running"
 
 
+def test_the_node_that_has_it_is_in_trouble_and_does_not_begin(site: Site) -> None:
+    node = site.node("a", types=TYPES)
+    job = site.submit_one()
+    site.claim(node)
+    site.store.beat(node.id, trouble="the node cannot start a worker; fix 'jobs'", now_us=site.now)
+
+    explanation = explain(site, job)
+
+    assert (explanation.cause, explanation.command) == ("running", "spinney nodes")
+    assert explanation.sentence == (
+        "node a has it in slot 0, but is degraded: the node cannot start a worker; fix 'jobs'"
+    )
+
+
 def test_what_a_killed_node_has_is_taken_back_by_another_when_its_lease_is_over(site: Site) -> None:
     # Given a job in the only slot of its queue, on a node that beats no more, and another node that does
     site.knows(queues=[QueueSpec(name="q", limit=1)])

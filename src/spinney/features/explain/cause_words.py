@@ -94,6 +94,8 @@ def _running(job_id: int, facts: Facts) -> Words:
     node, slot = facts["node"], facts["slot"]
     if facts["begun"]:
         return f"it runs on node {node}, slot {slot}", None
+    if "trouble" in facts:
+        return f"node {node} has it in slot {slot}, but is degraded: {facts['trouble']}", "spinney nodes"
     return f"node {node} has it in slot {slot}", None
 
 

@@ -109,6 +109,8 @@ class Unclaimable(Case):
         )
         if ahead:
             return self._cause("claimed", **owner, slot=slot, ahead=ahead)
+        if running_us is None and node.is_degraded:  # it may be unable to start a worker
+            owner["trouble"] = node.trouble
         return self._cause("running", **owner, slot=slot, begun=running_us is not None)
 
     def _back_us(self, node: NodeInfo, silence: Mapping[str, Any]) -> int | None:
