@@ -84,6 +84,9 @@ def test_a_command_without_a_stream_does_what_it_is_asked(
         ["holds"],
         ["audit"],
         ["audit", "head"],
+        ["doctor"],
+        ["files", "1"],
+        ["submit", "double", "-p", "n=1"],
         ["user", "add", "ann", "--role", "viewer", "--no-password"],
     ],
 )
@@ -105,6 +108,33 @@ def test_a_verb_on_several_jobs_goes_on_when_its_reader_leaves(
 
     assert run_without_reader(shell, *words, "1", "2") == (0, b"")
     assert [job["state"] for job in shell.listed("list")] == [state, state]
+
+
+def test_a_command_on_several_things_goes_on_when_nobody_reads_its_errors(shell: Shell) -> None:
+    shell.ok("hold", "--queue", "default", "--reason", "disk")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "spinney", "release", "--hold", "99", "--hold", "1"],
+            cwd=shell.folder,
+            env=shell.environment(),
+            stdout=writing,
+            stderr=writing,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert process.returncode == 1
+    assert shell.listed("holds") == []
+
+
+def test_output_that_nobody_reads_is_not_followed(shell: Shell) -> None:
+    """The job is pending and prints nothing: the command ends without having to write."""
+    shell.ok("submit", "double", "-p", "n=1")
+
+    assert run_without_reader(shell, "logs", "1", "--follow") == (0, b"spinney: job 1 has no output yet\n")
 
 
 def test_a_node_without_streams_writes_into_none_of_its_files(shell: Shell) -> None:

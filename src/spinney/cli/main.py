@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 
-from spinney.host.standard_streams import drop_output, ensure_open, escape_unencodable
+from spinney.host.standard_streams import drop, ensure_open, install_tolerant
 from spinney.terminal.interrupts import INTERRUPTED, interrupts
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
     interrupts.take_over()
     gc.set_threshold(_YOUNG)
     ensure_open()
-    escape_unencodable()
+    install_tolerant()
     _skip_plugins(sys.argv[1:] if args is None else args)
     from spinney.cli import completer, shells
 
@@ -100,9 +100,8 @@ def _skip_plugins(words: "list[str]") -> None:
 def _explained(error: Exception) -> int:
     """Print the sentence for an error on stderr, and return the exit code.
 
-    Spinney's errors have their own sentence and code, and Typer's are about the line itself. A reader that
-    closed the pipe is no error of the command and gets no sentence. An error that none of these foresees is
-    internal (``_unexpected``).
+    Spinney's errors have their own sentence and code, and Typer's are about the line itself. An error that none
+    of these foresees is internal (``_unexpected``).
     """
     import typer
 
@@ -119,9 +118,6 @@ def _explained(error: Exception) -> int:
             return _failed(error, _usage(error), error.exit_code)
         case typer.Abort():
             return Exit.INTERRUPTED
-        case BrokenPipeError():
-            drop_output()
-            return Exit.REFUSED
         case OSError():
             return _failed(error, f"{error}; {_mend(error)}", Exit.REFUSED)
         case _:
@@ -133,7 +129,7 @@ def _written(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        drop_output()
+        drop(sys.stdout.fileno())
     return code
 
 

@@ -4,7 +4,7 @@
 ``filesystem``        a whole file system synced by one call, where that guarantees the same as syncing each file
 ``ownership``         what root makes in a place of another user, which is given to that user
 ``resolver``          name resolution by the system
-``standard_streams``  standard streams that a shell has closed, or that cannot encode a character
+``standard_streams``  standard streams that a shell has closed, that nobody reads, or that cannot encode a character
 ``imports``           modules that users name, imported with errors that fit in one sentence
 
 Each module is independent of the others, and none knows of jobs or stores. ``imports`` loads other people's code into

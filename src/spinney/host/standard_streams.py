@@ -1,4 +1,5 @@
-"""The descriptors 0 to 2 of a process, which a shell may hand over closed (``spinney list >&-``)."""
+"""The descriptors 0 to 2 of a process, which a shell may hand over closed (``spinney list >&-``), and whose reader may
+leave (``spinney list | head``)."""
 
 import io
 import os
@@ -6,21 +7,65 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
-def escape_unencodable() -> None:
-    """Let stdout write characters that its encoding lacks (``LC_ALL=POSIX``, ``PYTHONIOENCODING=latin-1``) as escapes,
-    as stderr does, instead of raising UnicodeEncodeError in the middle of a table."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+class _TolerantFile(io.FileIO):
+    """A standard stream to which a program may write when its reader has left: the text goes nowhere, and the program
+    does the rest of its work, as if it wrote into a file."""
+
+    def write(self, text: "Any") -> int:
+        """Write ``text``, or drop it and all that follows if the pipe has no reader any more."""
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            drop(self.fileno())
+            return memoryview(text).nbytes
 
 
-def drop_output() -> None:
-    """Redirect standard output to nowhere: its reader has gone, so that the flush at exit would fail."""
+def install_tolerant() -> None:
+    """Let writing to stdout and stderr raise no error for a reader that has closed the pipe, and no UnicodeEncodeError
+    for a character that their encoding lacks (``LC_ALL=POSIX``, ``PYTHONIOENCODING=latin-1``): it is escaped."""
+    for name, mode in _STREAMS[1:]:
+        old = getattr(sys, name)
+        old.flush()
+        file = _TolerantFile(old.fileno(), mode, closefd=False)
+        new = io.TextIOWrapper(
+            file if old.write_through else io.BufferedWriter(file),
+            encoding=old.encoding,
+            errors="backslashreplace",
+            line_buffering=old.line_buffering,
+            write_through=old.write_through,
+        )
+        setattr(sys, name, new)
+
+
+_dropped = set[int]()
+"""The descriptors whose readers have left."""
+
+
+def drop(fd: int) -> None:
+    """Redirect a standard stream to nowhere."""
+    _dropped.add(fd)
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, fd)
     os.close(nowhere)
+
+
+def has_reader() -> bool:
+    """Return whether somebody may still read what is written to standard output; a command that does nothing else asks
+    this before it goes on. Nothing need be written for that."""
+    import select
+
+    if 1 in _dropped:
+        return False
+    poll = select.poll()
+    poll.register(1, 0)
+    return not poll.poll(0)
 
 
 def ensure_open() -> None:

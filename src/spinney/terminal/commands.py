@@ -180,7 +180,7 @@ def _print(shown: Shown, *, json: bool) -> None:
     if json:
         display.print_json(shown.value)
     elif isinstance(shown.text, str):
-        display.print_text(display.safe(shown.text))
+        typer.echo(display.safe(shown.text))
     else:
         display.print_facts(shown.text)
 

@@ -129,7 +129,7 @@ def _list(options: ListOptions) -> None:
             },
             json=False,
         )
-    display.print_text(f"head {head}")
+    typer.echo(f"head {head}")
 
 
 @command(group, ShowAuditHead, "head")

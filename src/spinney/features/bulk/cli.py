@@ -256,7 +256,7 @@ def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -
     waits = f"; {_listed(step.waiting)} {wait} for it again" if step.waiting else ""
     runs = ", or will be when what runs has ended, unless that completes it"
     end = runs if command.verb is Verb.CANCEL and _runs(performer, job) else _whereto(command)
-    display.print_text(f"job {job} {_WORDINGS[command.verb].one}{end}{with_}{waits}")
+    typer.echo(f"job {job} {_WORDINGS[command.verb].one}{end}{with_}{waits}")
 
 
 def _runs(performer: "Performs", job: int) -> bool:

@@ -70,8 +70,8 @@ def copy(
     display.print_table(
         ("TABLE", "ROWS", "DIGEST"), [(t.table, f"{t.rows:,}", t.digest[:SHOWN_DIGITS]) for t in tables]
     )
-    display.print_text(f"both stores are identical: {sum(table.rows for table in tables):,} rows, {whole}")
-    display.print_text(
+    typer.echo(f"both stores are identical: {sum(table.rows for table in tables):,} rows, {whole}")
+    typer.echo(
         f"From now on use {display.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with "
         f"{_folders(source, target)}. What starts or is submitted on the old store from now on is not in the new one."
     )

@@ -13,7 +13,6 @@ app = typer.Typer()
 
 
 @app.command()
-@display.closed_pipe_ends_output()
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Explain why jobs are not running, and what would start them."""
     with open_commands(store) as performer:

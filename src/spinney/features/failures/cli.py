@@ -20,7 +20,6 @@ app = typer.Typer()
 
 
 @command(app, ListFailures, "failures", type=option(complete=completion.types))
-@display.closed_pipe_ends_output()
 def failures(groups: FailureGroups, *, json: JsonOption = False) -> None:
     """List failed jobs grouped by cause, the most frequent cause first."""
     if json:

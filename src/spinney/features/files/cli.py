@@ -1,6 +1,5 @@
 """The command ``files``: list the files in a job's folder, or print one."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -29,11 +28,7 @@ def files(
     with open_commands(store) as performer:
         folder = files_of(performer, job, store)
         if path is not None:
-            content = display.Content(raw=raw)
-            for piece in folder.content(path):
-                content.write(piece)
-            content.write(b"", last=True)
-            sys.stdout.flush()
+            display.print_content(folder.content(path), raw=raw)
             return
         entries = list(folder.everything())
     if json:

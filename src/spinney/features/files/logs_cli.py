@@ -16,13 +16,14 @@ import typer
 from spinney.commands import Performs
 from spinney.commands.job_queries import ListAttempts, ShowJob
 from spinney.features.files.job_files import Files, files_of
+from spinney.host.standard_streams import has_reader
 from spinney.model.attempts import remarks
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import JobArgument, RawOption, StoreOption, option
-from spinney.terminal.output.display import Content, safe
+from spinney.terminal.output.display import Content, safe, while_read
 from spinney.terminal.patience import PatientPerformer
 
 app = typer.Typer()
@@ -52,7 +53,7 @@ def logs(
             settled = performer.do(ShowJob(job=job)).state in SETTLED
             attempts = _attempts(performer, job, attempt)
             performer.repeated(partial(reader.print_new, attempts))
-            if settled or not follow:
+            if settled or not (follow and has_reader()):
                 break
             time.sleep(performer.poll_s)
     missing = [(a, remark) for a in attempts if (remark := remarks.of(a.message))]
@@ -98,7 +99,7 @@ class _Reader:
                 name = f"{attempt.stage}.{attempt.fence}.{stream}"
                 if name in self._through:
                     continue
-                for chunk in self._new(attempt, stream, name):
+                for chunk in while_read(self._new(attempt, stream, name)):
                     self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", name, chunk)
                 if attempt.ended_us is not None:
                     self._through.add(name)

@@ -232,7 +232,7 @@ def _lift_hold(performer: Performs, reason: str | None, json: bool, number: int)
     if json:
         display.print_json_lines([hold])
     else:
-        display.print_text(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
+        typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
 def _print_preview(preview: HoldPreview, cause: str, would: str, *, json: bool) -> None:
@@ -252,7 +252,7 @@ def _print_held(performer: Performs, command: RunBulk, step: BulkProgress) -> No
     for job in step.jobs:
         holds = performer.do(ListHoldsOn(job=job)).items
         placed = [hold for hold in holds if (hold.scope, hold.reason) == (Scope.JOB, command.reason)]
-        display.print_text(
+        typer.echo(
             _placed_text(performer, placed[-1]) if placed else f"job {job} was held, and is released again"
         )
 
@@ -273,4 +273,4 @@ def _print_released(performer: Performs, command: RunBulk, step: BulkProgress) -
         holds = performer.do(ListHoldsOn(job=job)).items
         more = f" and {len(holds) - 1} more" if len(holds) > 1 else ""
         stays = f", but stays under {display.safe(str(holds[0]))}{more}" if holds else ""
-        display.print_text(f"job {job} is released{stays}")
+        typer.echo(f"job {job} is released{stays}")

@@ -109,7 +109,6 @@ def _none_listed(fields: Mapping[str, Any], after: int | None) -> str:
 
 
 @app.command()
-@display.closed_pipe_ends_output()
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one job: where it stands and why, its data, its history."""
     from spinney.commands.job_details import plain_job

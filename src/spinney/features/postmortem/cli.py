@@ -16,13 +16,12 @@ from spinney.features.postmortem import kept_frames
 from spinney.features.postmortem.shell import PostmortemShell, where_lines
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import JobArgument, JsonOption, StoreOption, option
-from spinney.terminal.output.display import closed_pipe_ends_output, safe
+from spinney.terminal.output.display import safe
 
 app = typer.Typer()
 
 
 @app.command()
-@closed_pipe_ends_output()
 def postmortem(
     job: JobArgument,
     attempt: Annotated[

@@ -159,16 +159,15 @@ def show(query: ListScheduleRuns, performer: Performs, *, json: JsonOption = Fal
         *schedule.options.items(),
     ]
     out = display.console()
-    with display.closed_pipe_ends_output():
-        out.print(f"schedule {display.safe(schedule.name)}")
-        for label, value in facts:
-            if value is not None:
-                out.print(f"  {label}: {display.cell(value)}")
-        heading = "comes next, when resumed" if schedule.paused else "comes next"
-        out.print(heading if coming else "comes no more")
-        for at_us in coming:
-            in_utc = "" if schedule.zone == "UTC" else f"  {utc_text(at_us)}"
-            out.print(f"  {_time(schedule, at_us)}{in_utc}")
+    out.print(f"schedule {display.safe(schedule.name)}")
+    for label, value in facts:
+        if value is not None:
+            out.print(f"  {label}: {display.cell(value)}")
+    heading = "comes next, when resumed" if schedule.paused else "comes next"
+    out.print(heading if coming else "comes no more")
+    for at_us in coming:
+        in_utc = "" if schedule.zone == "UTC" else f"  {utc_text(at_us)}"
+        out.print(f"  {_time(schedule, at_us)}{in_utc}")
     if runs:
         display.print_table(
             ["LAST TIMES", "BECAME", "JOB", ""],

@@ -13,7 +13,7 @@ from spinney.model.errors import NoSuch, Refused
 from spinney.model.jobs import Attempt
 from spinney.terminal.connection import open_commands
 from spinney.terminal.options.arguments import JobArgument, StoreOption
-from spinney.terminal.output.display import closed_pipe_ends_output, safe, safe_lines
+from spinney.terminal.output.display import safe, safe_lines
 
 PATIENCE_S = 20.0
 """Seconds to wait for an answer; a node needs less than two."""
@@ -23,7 +23,6 @@ app = typer.Typer()
 
 
 @app.command()
-@closed_pipe_ends_output()
 def stack(
     job: JobArgument,
     kept: Annotated[

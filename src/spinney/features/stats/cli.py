@@ -76,9 +76,8 @@ def stats(
     elif watch and display.console().is_terminal:
         _live(looks)
     else:
-        for statistics in looks:
-            if not _print(statistics):
-                break
+        for statistics in display.while_read(looks):
+            display.console().print(_picture(statistics), crop=False)
 
 
 def _looks(
@@ -123,15 +122,6 @@ def _live(looks: Iterator[Stats]) -> None:
     with Live(console=display.console(), auto_refresh=False) as live:
         for statistics in looks:
             live.update(_picture(statistics), refresh=True)
-
-
-def _print(stats: Stats) -> bool:
-    """Print the statistics; return False when the reader of a pipe has gone, which ends ``--watch``
-    without an error."""
-    with display.closed_pipe_ends_output():
-        display.console().print(_picture(stats), crop=False)
-        return True
-    return False
 
 
 def _picture(stats: Stats) -> "RenderableType":

@@ -1,20 +1,20 @@
 """How commands show results: tables and lines for people, JSON and CSV for programs.
 
 Text of users (names, messages) may contain anything; it is printed with its control characters escaped, so
-that no message can move the cursor of a terminal. A reader that closes the pipe,
-such as ``head``, ends the output but not the command.
+that no message can move the cursor of a terminal. A reader that closes the pipe, such as ``head``, ends the output but
+not the command (``spinney.host.standard_streams``).
 """
 
 import codecs
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from spinney.host.standard_streams import drop_output
+from spinney.host.standard_streams import has_reader
 from spinney.model.values.plain_json import plain
 
 if TYPE_CHECKING:
@@ -48,14 +48,10 @@ def console(*, stderr: bool = False) -> "Console":
     none, so that nothing is cut in a file. It prints text as it is: neither ``[bold]`` nor ``:bug:`` has a meaning."""
     from rich.console import Console
 
-    class Plain(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # the error that Rich has just caught; it would end the process
-
-    plain = Plain(markup=False, emoji=False, highlight=False, stderr=stderr)
-    if not plain.is_terminal:
-        plain.width = _WIDE
-    return plain
+    made = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made
 
 
 def print_json(value: Any) -> None:
@@ -67,9 +63,8 @@ def print_json(value: Any) -> None:
     import orjson
 
     option = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-    with closed_pipe_ends_output():
-        sys.stdout.flush()
-        _write(orjson.dumps(value, default=plain, option=option))
+    sys.stdout.flush()
+    _write(orjson.dumps(value, default=plain, option=option))
 
 
 def print_json_lines(values: Iterable[Any]) -> None:
@@ -81,12 +76,11 @@ def print_json_lines(values: Iterable[Any]) -> None:
     import orjson
 
     option = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-    with closed_pipe_ends_output():
-        sys.stdout.flush()  # what was printed as text comes before it
-        for value in values:
-            _write(orjson.dumps(value, default=plain, option=option))
-            if isinstance(values, Iterator):  # which may rest before the next
-                sys.stdout.flush()
+    sys.stdout.flush()  # what was printed as text comes before it
+    for value in while_read(values):
+        _write(orjson.dumps(value, default=plain, option=option))
+        if isinstance(values, Iterator):  # which may rest before the next
+            sys.stdout.flush()
 
 
 def print_csv(item: type, items: Iterable[Any]) -> None:
@@ -94,23 +88,15 @@ def print_csv(item: type, items: Iterable[Any]) -> None:
     columns, so that an empty list has its headings, too."""
     from spinney.commands import csv_lines
 
-    with closed_pipe_ends_output():
-        sys.stdout.flush()
-        _write(csv_lines.header(item))
-        for each in items:
-            _write(csv_lines.lines(item, [each]))
+    sys.stdout.flush()
+    _write(csv_lines.header(item))
+    for each in while_read(items):
+        _write(csv_lines.lines(item, [each]))
 
 
-@contextmanager
-def closed_pipe_ends_output() -> Iterator[None]:
-    """End the output without an error when its reader closes the pipe, as in ``spinney list --json | head``. The
-    command still ends with its own exit code; what it writes afterwards goes nowhere."""
-    try:
-        yield
-        # Here, where it can still be told from an error: what is only buffered fails at the exit.
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop_output()
+def while_read(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items as long as somebody reads the output: there may be many, and more may come."""
+    return takewhile(lambda _: has_reader(), items)
 
 
 def _write(text: bytes) -> None:
@@ -119,19 +105,12 @@ def _write(text: bytes) -> None:
         sys.stdout.buffer.write(text[start : start + _PIECE])
 
 
-def print_text(text: str) -> None:
-    """Print a line of text; when the reader has closed the pipe, the output ends without an error."""
-    with closed_pipe_ends_output():
-        typer.echo(text)
-
-
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows under their headings as a table; when the reader closes the pipe, the output ends without an error."""
+    """Print rows under their headings as a table."""
     from spinney.terminal.output.table_layout import Fitted
 
     made = Fitted(build_table(columns, rows))
-    with closed_pipe_ends_output():
-        console().print(made, crop=False)
+    console().print(made, crop=False)
 
 
 def print_list(
@@ -144,7 +123,7 @@ def print_list(
         return
     rows = [[column(item) for column in columns.values()] for item in items]
     if empty and not rows:
-        print_text(empty)
+        typer.echo(empty)
     else:
         print_table(list(columns), rows)
 
@@ -152,10 +131,9 @@ def print_list(
 def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
     """Print labelled values, one a line; those that are None are left out."""
     out = console()
-    with closed_pipe_ends_output():
-        for label, value in facts:
-            if value is not None:
-                out.print(f"{label:<12} {cell(value)}")
+    for label, value in facts:
+        if value is not None:
+            out.print(f"{label:<12} {cell(value)}")
 
 
 def print_result(value: Any, sentence: str, *, json: bool) -> None:
@@ -163,7 +141,7 @@ def print_result(value: Any, sentence: str, *, json: bool) -> None:
     if json:
         print_json(value)
     else:
-        print_text(safe(sentence))
+        typer.echo(safe(sentence))
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
@@ -197,6 +175,15 @@ def safe(text: str) -> str:
 def safe_lines(text: str) -> str:
     """Return ``text`` with characters that are not printable escaped, except line breaks and tabs."""
     return "\n".join("\t".join(safe(part) for part in line.split("\t")) for line in text.split("\n"))
+
+
+def print_content(pieces: Iterable[bytes], *, raw: bool) -> None:
+    """Print a file of a job piece by piece (``Content``)."""
+    content = Content(raw=raw)
+    for piece in while_read(pieces):
+        content.write(piece)
+    content.write(b"", last=True)
+    sys.stdout.flush()
 
 
 class Content:

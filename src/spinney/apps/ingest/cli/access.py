@@ -6,7 +6,6 @@ in pieces, and are compared with their digests on the way (``access.contents``).
 
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -146,12 +145,7 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
     where ``output`` exists, Refused where it cannot be written.
     """
     if output is None:
-        with display.closed_pipe_ends_output():
-            out = display.Content(raw=False)
-            for piece in pieces:
-                out.write(piece)
-            out.write(b"", last=True)
-            sys.stdout.flush()
+        display.print_content(pieces, raw=False)
         return
     if os.path.lexists(output):
         raise UsageError(f"{output} already exists; name another file")

@@ -99,15 +99,13 @@ def report(
     with open_session(store) as session:
         answer = session.do(query)
         if not query.now:
-            with display.closed_pipe_ends_output():
-                for piece in files_of(session.performer, answer["job"], store).content(answer["path"]):
-                    sys.stdout.buffer.write(piece)
+            for piece in files_of(session.performer, answer["job"], store).content(answer["path"]):
+                sys.stdout.buffer.write(piece)
             return
     if json:
         display.print_json(answer["report"])
         return
-    with display.closed_pipe_ends_output():
-        sys.stdout.write(answer["report"])
+    sys.stdout.write(answer["report"])
 
 
 def _counted(objects: Mapping[str, int]) -> str:
