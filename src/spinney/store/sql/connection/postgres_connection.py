@@ -17,11 +17,12 @@ as long as people do.
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
+from psycopg import waiting
 from psycopg.abc import PQGen
 from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
@@ -37,6 +38,8 @@ LEAST_VERSION = 140000
 PATIENCE_S = 75.0
 """The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
+_CANCEL_S = 0.5
+"""For how long somebody who has pressed Ctrl-C waits until the server knows of it."""
 _IDLE_S = 4
 """The longest pause between two statements of a transaction. It is shorter than a command's wait for a lock, so that a
 process that hangs while it holds the turn delays others, and does not make them fail. A node waits for a shorter time,
@@ -115,13 +118,25 @@ class Connection(psycopg.Connection[Any]):
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for an answer of the server, at most until the time limit of the transaction. Raises
         psycopg.OperationalError then, and closes the connection: the answer might still come. It is TransactionTooLong
-        where most of the time went into statements that were answered."""
+        where most of the time went into statements that were answered.
+
+        After Ctrl-C the server is asked to end the statement, and the connection is closed. The driver would wait ten
+        seconds for the server's consent, so that the connection could be used again."""
+        try:
+            return self._answer(gen, interval, timeout)
+        except KeyboardInterrupt:
+            with suppress(psycopg.Error):
+                self.cancel_safe(timeout=_CANCEL_S)
+            self.pgconn.finish()
+            raise
+
+    def _answer(self, gen: PQGen[T], interval: float, timeout: float | None) -> T:
         if timeout is not None:  # the caller waits for something that need not come
-            return super().wait(gen, interval, timeout)
+            return waiting.wait(gen, self.pgconn.socket, interval, timeout)
         begun_s = time.monotonic()
         left_s = self.patience_s if self.until_s is None else max(0.0, self.until_s - begun_s)
         try:
-            return super().wait(gen, interval, left_s)
+            return waiting.wait(gen, self.pgconn.socket, interval, left_s)
         except psycopg.errors._WaitTimeout:
             # An answer may still come, so the connection cannot be used for anything else.
             self.pgconn.finish()
