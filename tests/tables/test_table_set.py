@@ -101,11 +101,17 @@ def test_a_reader_writes_nothing_on_either_database(migrations: Path, url: str) 
 def test_what_is_missing_older_or_newer_is_refused_with_what_to_do(migrations: Path, url: str) -> None:
     older, newer = shelves(migrations, "0001").open(url), shelves(migrations, "0003").open(url)
     current = shelves(migrations).open(url)
+    for wrong in (older, newer):
+        with pytest.raises(
+            TablesUnusable, match=r"with head='000[13]', but its migrations in .* end at '0002'"
+        ):
+            wrong.init()
     with pytest.raises(TablesUnusable, match=r"no shelf.*run 'library init'"):
         current.checked()
     current.init()
-    with pytest.raises(TablesUnusable, match=r"was made by a newer version of this program"):
-        older.checked()
+    for use in (older.checked, older.init):
+        with pytest.raises(TablesUnusable, match=r"was made by a newer version of this program"):
+            use()
     with pytest.raises(TablesUnusable, match=r"is older than this program; run 'library init'"):
         newer.checked()
     for database in (older, newer, current):

@@ -30,13 +30,19 @@ def require(tables: TableDeclaration, database: str, connection: Connection) -> 
 
 def upgrade(tables: TableDeclaration, database: str, connection: Connection) -> None:
     """Run the missing migrations in the transaction of this connection. Raises TablesUnusable for tables that a newer
-    version of the program made."""
+    version of the program made, and for migrations that do not end at the revision that the code works with."""
     from alembic.migration import MigrationContext  # slow to import, and rarely needed
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory
 
     _require_not_newer(tables, database, revision(tables, connection))
     scripts = ScriptDirectory(str(tables.migrations))
+    last = scripts.get_current_head()
+    if last != tables.head:
+        raise TablesUnusable(
+            f"the {tables.name} is declared with head={tables.head!r}, but its migrations in {tables.migrations} end "
+            f"at {last!r}; name that revision, or add the migration that is missing"
+        )
     context = MigrationContext.configure(
         connection,
         opts={
