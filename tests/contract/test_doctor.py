@@ -1444,6 +1444,18 @@ def test_a_node_that_does_not_beat_is_told_and_nothing_is_done_without_proof(pat
     assert patient.state(job) is State.RUNNING
 
 
+def test_an_overdue_schedule_is_told_with_the_time_zone_that_a_leader_may_lack(patient: Patient) -> None:
+    for name, zone in (("abroad", "Europe/Berlin"), ("here", "UTC")):
+        schedule = Schedule(name=name, type="one", cron="* * * * *", zone=zone)
+        patient.store.schedules.put(schedule, ANN, now_us=patient.now)
+    patient.clock.forward(1_200)
+
+    abroad, here = patient.store.doctor.examine({"schedule-overdue"}, now_us=patient.now)
+
+    assert "does the host of the leading one lack the time zone Europe/Berlin (tzdata)?" in abroad.sentence
+    assert here.sentence.endswith("is no node at work?")
+
+
 def test_a_node_that_is_degraded_for_more_than_a_minute_is_told(patient: Patient) -> None:
     def findings() -> list[tuple[str, str]]:
         return [(v.rule, v.subject) for v in patient.store.doctor.examine(now_us=patient.now)]

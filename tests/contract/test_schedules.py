@@ -503,6 +503,22 @@ def test_a_zone_unknown_here_stops_its_schedule_alone(site: Site, monkeypatch: p
     assert outcomes(site, "abroad") == ["submitted"]
 
 
+def test_a_zone_unknown_here_is_told_once_an_hour(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("abroad", "also-abroad"):
+        put(site, hourly(name, every_s=None, cron="30 14 * * *", zone="Europe/Berlin"))
+
+    def unknown(name: str) -> Any:
+        raise UsageError(f"there is no time zone {name!r}")
+
+    monkeypatch.setattr(cron, "zone_of", unknown)
+    for _ in range(2):
+        site.clock.forward(HOUR)
+        with pytest.raises(UsageError, match="abroad': there is no time zone 'Europe/Berlin'"):
+            site.store.schedules.tick(now_us=site.now)
+        for _ in range(3):
+            later(site, 61)
+
+
 @pytest.mark.parametrize(
     ("schedule", "error"),
     [

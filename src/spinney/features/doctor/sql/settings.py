@@ -114,6 +114,15 @@ def _gap(check: CheckContext, row: Facts) -> Facts | None:
     return None
 
 
+def _overdue(check: CheckContext, row: Facts) -> Facts:
+    """Return since when a schedule is due, and what may be missing on the host of the node that leads."""
+    zone = _schedule(row).zone
+    or_zone = (
+        "" if zone == "UTC" else f", or does the host of the leading one lack the time zone {zone} (tzdata)"
+    )
+    return {"since": _time(row["next_us"]), "or_zone": or_zone}
+
+
 def _with_reason(faults: Iterator[tuple[str, str]]) -> list[Facts]:
     return [{"name": name, "why": why} for name, why in faults]
 
@@ -141,9 +150,9 @@ RULES: tuple[Rule, ...] = (
         walk=_SCHEDULES,
         where="page.paused = 0 and page.next_us < ?",
         binds=lambda check: (check.now_us - LATE_US,),
-        columns=("page.next_us",),
-        row_filter=_each(lambda check, row: {"since": _time(row["next_us"])}),
-        sentence="schedule {name} has been due since {since}, but no job was submitted; is no node at work?",
+        columns=("page.spec", "page.next_us"),
+        row_filter=_each(_overdue),
+        sentence="schedule {name} has been due since {since}, but no job was submitted; is no node at work{or_zone}?",
     ),
     Paged(
         name="schedule-unreadable",
