@@ -461,6 +461,16 @@ def test_given_jobs_that_the_verb_would_be_refused_for_then_the_page_says_why(wo
     assert "in a state that allows it" not in none
 
 
+def test_given_a_submitter_without_jobs_when_a_verb_is_for_all_of_others_then_the_page_says_that_none_is_his(
+    world: World,
+) -> None:
+    world.submit("one", submitter="ann")
+
+    text = get(world.client("submitter"), "/jobs/verbs?verb=cancel&all=1&type=one")
+
+    assert "No matching job of yours is in a state that allows it." in text
+
+
 def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(world: World) -> None:
     jobs = world.site.submit("one", n=3)
     client = world.client("operator")
