@@ -78,20 +78,18 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("place", BY_CODE)
-@pytest.mark.parametrize("length", [300, 300.0, "5m", "4m60s", timedelta(minutes=5)], ids=str)
-def test_a_length_of_time_means_the_same_everywhere(place: str, length: Any) -> None:
-    assert BY_CODE[place](length) == 300
+def test_a_length_of_time_means_the_same_everywhere(place: str) -> None:
+    for length in (300, 300.0, "5m", "4m60s", timedelta(minutes=5)):
+        assert BY_CODE[place](length) == 300, length
 
 
 @pytest.mark.parametrize("place", BY_CODE)
-@pytest.mark.parametrize(
-    "wrong", ["5", "5 minutes", "soon", True, math.nan, math.inf, 10**400, [5]], ids=range(8)
-)
-def test_what_is_no_length_of_time_is_refused_everywhere_in_the_same_words(place: str, wrong: Any) -> None:
-    with pytest.raises((UsageError, ValueError), match=SENTENCE) as refused:
-        BY_CODE[place](wrong)
-    # Text that is wrong is not mended by a number, which is what "5" looks like.
-    assert (", or give a number of seconds" in str(refused.value)) is not isinstance(wrong, str)
+def test_what_is_no_length_of_time_is_refused_everywhere_in_the_same_words(place: str) -> None:
+    for wrong in ("5", "5 minutes", "soon", True, math.nan, math.inf, 10**400, [5]):
+        with pytest.raises((UsageError, ValueError), match=SENTENCE) as refused:
+            BY_CODE[place](wrong)
+        # Text that is wrong is not mended by a number, which is what "5" looks like.
+        assert (", or give a number of seconds" in str(refused.value)) is not isinstance(wrong, str), wrong
 
 
 def test_the_api_refuses_it_in_these_words_too() -> None:

@@ -5,8 +5,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "spinney"
 BEGINNING = "Specified by "
@@ -49,42 +47,46 @@ def mapped(package: str) -> list[str]:
     return [match[1] for match in map(_MAP_LINE.match, lines) if match]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_first_line_is_a_whole_sentence(package: str) -> None:
-    first = docstring(package).partition("\n")[0]
+def test_the_first_line_is_a_whole_sentence() -> None:
+    for package in PACKAGES:
+        first = docstring(package).partition("\n")[0]
 
-    assert re.match(r"^(``|[A-Z])", first), f"{package}: {first!r}"
-    assert first.endswith("."), f"{package}: {first!r}"
-    assert len(first.split()) > 4, f"{package}: {first!r}"
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_names_the_tests_that_specify_it(package: str) -> None:
-    assert specifications(package), f"spinney/{package}: its docstring has no paragraph '{BEGINNING}…'"
-    assert [each for each in specifications(package) if "``tests/" in each] == specifications(package)
-    assert paragraphs(package)[-1] in specifications(package), "the paragraph is the last one"
+        assert re.match(r"^(``|[A-Z])", first), f"{package}: {first!r}"
+        assert first.endswith("."), f"{package}: {first!r}"
+        assert len(first.split()) > 4, f"{package}: {first!r}"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_named_tests_exist(package: str) -> None:
-    quoted = [name for paragraph in specifications(package) for name in _QUOTED.findall(paragraph)]
-    paths = [name for name in quoted if name.startswith("tests/")]
-
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-    assert [
-        path for path in paths if (ROOT / path).is_dir() and not [*(ROOT / path).rglob("test_*.py")]
-    ] == []
-    assert sorted(set(paths)) == sorted(paths), "none is named twice"
+def test_a_package_names_the_tests_that_specify_it() -> None:
+    for package in PACKAGES:
+        assert specifications(package), f"spinney/{package}: its docstring has no paragraph '{BEGINNING}…'"
+        assert all("``tests/" in each for each in specifications(package)), package
+        assert paragraphs(package)[-1] in specifications(package), f"{package}: the paragraph is the last one"
 
 
-@pytest.mark.parametrize("package", [package for package in PACKAGES if mapped(package)])
-def test_a_map_has_every_module_and_no_other(package: str) -> None:
-    assert sorted(mapped(package)) == sorted(contents(package))
+def test_the_named_tests_exist() -> None:
+    for package in PACKAGES:
+        quoted = [name for paragraph in specifications(package) for name in _QUOTED.findall(paragraph)]
+        paths = [name for name in quoted if name.startswith("tests/")]
+
+        assert [path for path in paths if not (ROOT / path).exists()] == [], package
+        empty = [
+            path for path in paths if (ROOT / path).is_dir() and not any((ROOT / path).rglob("test_*.py"))
+        ]
+        assert empty == [], package
+        assert sorted(set(paths)) == sorted(paths), f"{package}: none is named twice"
 
 
-@pytest.mark.parametrize("package", [package for package in PACKAGES if len(contents(package)) > 2])
-def test_a_package_of_more_than_two_modules_has_a_map(package: str) -> None:
-    assert mapped(package), f"spinney/{package}: its docstring has no lines '``name``  what it holds'"
+def test_a_map_has_every_module_and_no_other() -> None:
+    with_a_map = [package for package in PACKAGES if mapped(package)]
+
+    assert {package: sorted(mapped(package)) for package in with_a_map} == {
+        package: sorted(contents(package)) for package in with_a_map
+    }
+
+
+def test_a_package_of_more_than_two_modules_has_a_map() -> None:
+    """Lines '``name``  what it holds'."""
+    assert [package for package in PACKAGES if len(contents(package)) > 2 and not mapped(package)] == []
 
 
 def test_what_a_map_is() -> None:

@@ -6,7 +6,6 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
 from typer.main import get_group
 
 from own_commands import own_commands
@@ -23,37 +22,37 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def page_id(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
 def anchors(page: Path) -> set[str]:
     """The fragments by which the headings of a page can be linked, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)", page.read_text(), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere() -> None:
     broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        if re.match(r"[a-z]+:", link):
-            continue
-        name, _, fragment = link.partition("#")
-        target = page.parent / name if name else page
-        if not target.exists() or (fragment and fragment not in anchors(target)):
-            broken.append(link)
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, fragment = link.partition("#")
+            target = page.parent / name if name else page
+            if not target.exists() or (fragment and fragment not in anchors(target)):
+                broken.append((page, link))
 
     assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_source_files_that_it_names_exist(page: Path) -> None:
+def test_source_files_that_it_names_exist() -> None:
     roots = [ROOT, ROOT / "src" / "spinney", ROOT / "src" / "spinney" / "apps" / "ingest"]
-    prose = re.sub(r"^    .*", "", page.read_text(), flags=re.M)
-    names = set(re.findall(r"(?<![\w/.:-])((?:\w+/)+\w+\.py)\b", prose))
+    named = {
+        (page, name)
+        for page in PAGES
+        for name in re.findall(
+            r"(?<![\w/.:-])((?:\w+/)+\w+\.py)\b", re.sub(r"^    .*", "", page.read_text(), flags=re.M)
+        )
+    }
 
-    assert [name for name in sorted(names) if not any((root / name).exists() for root in roots)] == []
+    assert [each for each in sorted(named) if not any((root / each[1]).exists() for root in roots)] == []
 
 
 def test_the_concepts_are_short() -> None:
@@ -71,10 +70,10 @@ COMMANDS = {
 COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_commands_and_options_that_it_names_exist(page: Path) -> None:
+def test_commands_and_options_that_it_names_exist() -> None:
     missing = []
-    for text in COMMAND.findall(page.read_text()):
+    named = [(page, text) for page in PAGES for text in COMMAND.findall(page.read_text())]
+    for page, text in named:
         name, *words = re.sub(r"^--server \S+ ", "", text.replace("\\\n", "")).split()
         below = getattr(COMMANDS.get(name), "commands", {})
         commands = [below[words[0]]] if words and words[0] in below else [COMMANDS.get(name), *below.values()]
@@ -87,7 +86,7 @@ def test_commands_and_options_that_it_names_exist(page: Path) -> None:
         }
         options = {match[0] for word in words if (match := re.match(r"--[a-z][a-z-]*", word))}
         if name not in COMMANDS or not options <= offered:
-            missing.append(text)
+            missing.append((page, text))
 
     assert missing == []
 
