@@ -111,11 +111,14 @@ class Terminal:
         return self.process.returncode
 
     def _read(self, seconds: float) -> None:
+        """All that is there, and only then what it draws: that takes longer than to write it, so that whoever reads
+        until nothing comes any more would do so for ever."""
+        data = b""
         while select.select([self._master], [], [], seconds)[0]:
-            data = os.read(self._master, 65_536)
-            self.raw += data
-            self._stream.feed(data)
+            data += os.read(self._master, 65_536)
             seconds = 0
+        self.raw += data
+        self._stream.feed(data)
 
     # --- doing ----------------------------------------------------------------------------
 

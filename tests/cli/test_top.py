@@ -37,7 +37,7 @@ def shown(shell: Shell, job: str) -> dict[str, Any]:
 
 
 def top(shell: Shell, *words: str, **how: Any) -> Terminal:
-    return Terminal(shell.folder, ["-m", "spinney", "top", "--every", "0.1", "--by", "ann", *words], **how)
+    return Terminal(shell.folder, ["-m", "spinney", "top", "--by", "ann", *words], **how)
 
 
 def select(terminal: Terminal, beginning: str) -> None:
