@@ -30,13 +30,13 @@ help:
 	@sed -n '1,/^$$/s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
-	@$(BIN)/python -m spinney.apps.ingest.demo
+	@$(BIN)/python -m examples.ingest
 
 demo-receivers: $(VENV)/.runtime
-	@$(BIN)/python -m spinney.apps.receivers.demo
+	@$(BIN)/python -m examples.receivers
 
 demo-monitor: $(VENV)/.runtime $(VENV)/.mapserver
-	@$(BIN)/python -m spinney.apps.monitor.demo
+	@$(BIN)/python -m examples.monitor
 
 # The type check is one of the tests: it takes a minute, in which only one processor would work.
 test: $(VENV)/.servers $(VENV)/.openapi-client

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks.place import PATIENCE_S, until
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name
+from examples.receivers.simulation import BEGUN, TAGS, Scene, file_name
 
 SERIALS = ("7F5ERPI46977", "0613BB000593", "9ABCRPI12345", "1614BBBK1911", "5113BBBK2971")
 HUGE_FILES, HUGE_SECONDS, NOISE_PER_S = 20, 4_500.0, 300.0

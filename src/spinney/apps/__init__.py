@@ -5,7 +5,6 @@
 ``receivers``        archives of radio receivers, made into detections of tags
 ``sample``           what ``spinney up`` runs where no application is named
 ``settings_tables``  what the settings files of the applications have in common
-``demo_tools``       what the demos of the applications share
 
 An application uses the public modules (``spinney``, ``spinney.jobs``, ``spinney.operations``, ``spinney.command_line``,
 ``spinney.routes``, ``spinney.pages``, ``spinney.tables`` …) and none of the engine's own packages, which the import

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from demos import run_demo
+from examples.ingest import promise_checks
+from examples.ingest.__main__ import main
 from long_tests import long_alone
 from reports.mail_server import Behaviour, mail_server
-from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.demo.__main__ import main
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.model.jobs import Attempt
 from spinney.model.outcomes import Outcome
@@ -36,15 +36,7 @@ class Played(NamedTuple):
 
 
 def play(place: Path, source: Path, **more: str) -> "subprocess.CompletedProcess[str]":
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
-    return subprocess.run(
-        [sys.executable, "-m", "spinney.apps.ingest.demo"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        env=environment | {"SOURCE": str(source), "OUT": str(place / "demo-out")} | more,
-        check=False,
-    )
+    return run_demo("ingest", place, SOURCE=str(source), OUT=str(place / "demo-out"), **more)
 
 
 def played(place: Path) -> Played:

@@ -1,16 +1,14 @@
 """``make demo-monitor``: answers of a real MapServer against the checks, and the whole demo in the long form."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from demos import run_demo
+from examples.monitor.map_server import PACKAGES, environment, running, write_map
 from long_tests import long_alone
 from spinney.apps.monitor.checks import capabilities, content, gdal
-from spinney.apps.monitor.demo.map_server import PACKAGES, environment, running, write_map
 from spinney.apps.monitor.tasks.modules import Check
 
 from .test_own_checks import find
@@ -102,9 +100,7 @@ def test_a_mapfile_that_breaks_and_is_repaired(served: tuple[str, Path]) -> None
 @needs_mapserver
 @long_alone
 def test_the_whole_demo(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPINNEY_")}
-    command = [sys.executable, "-m", "spinney.apps.monitor.demo"]
-    demo = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    demo = run_demo("monitor", tmp_path)
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "200 added" in demo.stdout
     assert "Subject: Services of Harbour: 2 error, 2 ok" in demo.stdout
@@ -112,7 +108,7 @@ def test_the_whole_demo(tmp_path: Path) -> None:
 
 
 def test_the_demo_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spinney.apps.monitor.demo.map_server.PACKAGES", tmp_path)
+    monkeypatch.setattr("examples.monitor.map_server.PACKAGES", tmp_path)
     with (
         pytest.raises(Exception, match="'make demo-monitor' gets it from Debian's packages"),
         running(tmp_path),

@@ -15,10 +15,10 @@ from typing import Any
 from unittest.mock import patch
 
 from cli.shell import Shell
+from examples.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers import app
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 
 DEADLINE_S = 90.0
 SERIALS = ("7F5ERPI46977", "0613BB000593")

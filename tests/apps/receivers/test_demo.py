@@ -1,15 +1,12 @@
 """``make demo-receivers``, as a newcomer runs it."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from demos import run_demo
 
 
 def test_the_whole_demo(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPINNEY_")}
-    command = [sys.executable, "-m", "spinney.apps.receivers.demo"]
-    demo = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    demo = run_demo("receivers", tmp_path)
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "in svg: totals[tag] += number" in demo.stdout
     assert "is done" in demo.stdout

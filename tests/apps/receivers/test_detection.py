@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.database.receiver_database import Detected, ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.detection.bursts import BurstFinder
 from spinney.apps.receivers.detection.jumps import sifted
 from spinney.apps.receivers.detection.pulses import LINE_BYTES, Pulses, ReadCounts, read_pulses

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from examples.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers import timeline
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.plot import svg
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from examples.receivers.simulation import BEGUN, TAGS, file_name
 from long_tests import long_alone
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
 from spinney.jobs import State
 from spinney.testing import Child, StageHarness
 from waiting import until

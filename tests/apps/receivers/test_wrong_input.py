@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 import pytest
 
+from examples.receivers.simulation import BEGUN, TAGS, file_name
 from new_store import new_store
 from spinney import Fail
 from spinney.apps.receivers import app, arrivals
 from spinney.apps.receivers.application import exports, imports, reruns, syncs, uploads
 from spinney.apps.receivers.database.receiver_database import ReceiverDatabase
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
 from spinney.apps.receivers.detections import listed_files
 from spinney.commands.control import Control
 from spinney.containers import Limits

@@ -39,7 +39,6 @@ What stages share:
 ``deposits``       the parameters of jobs, the identity of objects, and the states that people see
 ``admission``      how errors of a stage end its attempt, also those of a disk that is full or read-only
 ``byte_progress``  the progress of stages that read many bytes
-``demo``           ``make demo``
 
 ``spinney.containers`` and ``spinney.files`` are further building blocks. No stage keeps anything in memory that the
 next one needs: what a stage hands on is in the job's data, in its folder, in the storage or in the inventory, and each

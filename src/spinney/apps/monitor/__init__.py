@@ -24,7 +24,6 @@ stages are the tasks: files in a folder, run in the order of their names.
 ``pages``          the pages of a server
 ``line_protocol``  the protocol of older clients
 ``languages``      the sentences of mails and public pages
-``demo``           ``make demo-monitor``
 
 **The way of a check.** A request (``requests.start``, from the command line, a page or the line protocol)
 submits one ``monitor.sequence``. Its first stage, ``expand``, selects the services and spawns a

@@ -22,7 +22,6 @@ host, ``receivers.sync`` fetches from attached receivers, and ``receivers.rerun`
 ``settings``     ``receivers.toml``
 ``cli``          the commands ``spinney receivers``
 ``pages``        the pages of a server
-``demo``         ``make demo-receivers``
 
 **The way of a file.** The stages of an upload unpack what came into the job's folder, put aside what is no raw file,
 and copy the others to the folders of their receivers, where they are kept. Then one subjob for each receiver

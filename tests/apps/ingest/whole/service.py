@@ -21,8 +21,8 @@ from typing import Any
 from mail_server import Behaviour
 
 from cli.shell import Shell
+from examples.ingest import promise_checks
 from long_tests import LONG
-from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write
 from spinney.files.digests import digest

@@ -4,7 +4,6 @@
 ``batch_reports``    the reports of a batch, from its jobs and the inventory
 ``held_batches``     batches that are held on submission, by a file each
 ``outgoing_mails``   attachments of reports' mails, kept until the mail is sent
-``promise_checks``   whether a finished batch keeps the promises of the service; for tests and the demo
 
 A payload that is not admitted makes no object at all. When an object is requeued and settles, the batch regrows: the
 reporting stage runs again, and its report is an update. The number of a report changes only after its mail was

@@ -13,13 +13,13 @@ from typing import Any, TextIO
 import orjson
 import psutil
 
-from spinney.apps.demo_tools import COMMAND, Process, make_folder, run_demo, running, wait_for
-from spinney.apps.ingest.batches import promise_checks
+from examples.demo_tools import COMMAND, Process, make_folder, run_demo, running, wait_for
+from examples.ingest import promise_checks
+from examples.ingest.file_server import FileServer, run_server
+from examples.ingest.plan import ARCHIVE, DEPOSITOR, PROFILE, Plan, plan, set_up
+from examples.ingest.sample_deposit import Offer, find, offer
 from spinney.apps.ingest.batches.batch_reports import report_folder
 from spinney.apps.ingest.config.settings import FILE, VARIABLE
-from spinney.apps.ingest.demo.file_server import FileServer, run_server
-from spinney.apps.ingest.demo.plan import ARCHIVE, DEPOSITOR, PROFILE, Plan, plan, set_up
-from spinney.apps.ingest.demo.sample_deposit import Offer, find, offer
 from spinney.apps.ingest.verbs.arrivals import Accepted, submit
 from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.apps.ingest.verbs.service import Service

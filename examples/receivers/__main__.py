@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from spinney.apps.demo_tools import (
+from examples.demo_tools import (
     mail_server,
     make_folder,
     read_mails,
@@ -18,9 +18,9 @@ from spinney.apps.demo_tools import (
     show_mail,
     wait_for,
 )
+from examples.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers import settings
 from spinney.apps.receivers.database.snapshots import snapshot
-from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.command_line import open_control
 from spinney.jobs import SETTLED, Filter, Job, State
 

@@ -14,6 +14,7 @@ reports. The exit code is 0 only when all is well.
 ``plan``            the options, the output folder, and the settings
 ``sample_deposit``  the source as objects and manifests
 ``file_server``     the HTTP server, with one wrong byte
+``promise_checks``  whether a finished batch keeps the promises of the service; for tests, too
 
 Specified by ``tests/apps/ingest/test_demo.py``.
 """

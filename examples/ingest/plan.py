@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.demo_tools import run_command
+from examples.demo_tools import run_command
 from spinney.apps.ingest.config import settings
 from spinney.errors import UsageError
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from spinney.apps.demo_tools import (
+from examples.demo_tools import (
     mail_server,
     make_folder,
     read_mails,
@@ -16,9 +16,9 @@ from spinney.apps.demo_tools import (
     show_mail,
     wait_for,
 )
+from examples.monitor import map_server
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.database import database
-from spinney.apps.monitor.demo import map_server
 from spinney.apps.monitor.inventory import results
 
 OUT = Path("demo-monitor-out").absolute()
