@@ -37,8 +37,8 @@ DROP_STEP = 2_000
 """How many times one transaction deletes, so that none is long."""
 REST_US = 60_000_000
 """How long a schedule is left alone whose times cannot be computed on this host: a minute."""
-TOLD_US = 3_600_000_000
-"""How long a reason for that, which thousands of schedules may share, is not told again: an hour."""
+REPEAT_US = 3_600_000_000
+"""How long a reason for that, which thousands of schedules may share, is not reported again: an hour."""
 
 _SECOND_US = 1_000_000
 _COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
@@ -64,9 +64,9 @@ class SqlSchedules:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._unable: dict[str, int] = {}
-        self._told: dict[str, int] = {}
-        """Reasons for which a schedule's times could not be computed, and until when none of them is told again."""
         """Schedules whose times cannot be computed on this host, and when to try again."""
+        self._reported: dict[str, int] = {}
+        """Reasons for which a schedule's times could not be computed, and until when each is not reported again."""
 
     # --- commands of people and applications ----------------------------------------------
 
@@ -269,10 +269,10 @@ class SqlSchedules:
             if row is None:
                 raise
             self._unable[row[0]] = now_us + REST_US
-            self._told = {reason: until_us for reason, until_us in self._told.items() if until_us > now_us}
-            if str(error) in self._told:
+            self._reported = {reason: until for reason, until in self._reported.items() if until > now_us}
+            if str(error) in self._reported:
                 return True
-            self._told[str(error)] = now_us + TOLD_US
+            self._reported[str(error)] = now_us + REPEAT_US
             raise UsageError(f"schedule {row[0]!r}: {error}") from error
         return True
 
