@@ -10,11 +10,16 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import Future
+from time import monotonic
 from typing import Any
 
 from spinney.model import errors
 from spinney.node.workers.shared_page import CELL_CANCEL, SharedPage
 from spinney.node.workers.wire import Channel
+
+_PROGRESS_EVERY_S = 0.1
+"""Progress that an attempt reports sooner after its last one is not sent. A request takes as long as thousands of
+passes of a short loop, and the supervisor would drop it (``spinney.node.dispatch.requests``)."""
 
 
 class SupervisorGone(errors.SpinneyError):
@@ -79,13 +84,17 @@ class SerialChannel:
 class SerialPort:
     """The port of one attempt in a worker that runs one at a time."""
 
-    __slots__ = ("_channel", "_fence")
+    __slots__ = ("_channel", "_fence", "_progress_s")
 
     def __init__(self, channel: SerialChannel, fence: int) -> None:
-        self._channel, self._fence = channel, fence
+        self._channel, self._fence, self._progress_s = channel, fence, 0.0
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``SerialChannel.ask``."""
+        if verb == "progress":
+            if _is_soon(self._progress_s, args):
+                return None
+            self._progress_s = monotonic()
         return self._channel.ask(self._fence, verb, args)
 
     def cancelled(self) -> bool:
@@ -153,20 +162,29 @@ class RequestMultiplexer:
 class ConcurrentPort:
     """The port of one attempt in a ``--concurrent`` worker."""
 
-    __slots__ = ("_multiplexer", "cancel_requested", "fence")
+    __slots__ = ("_multiplexer", "_progress_s", "cancel_requested", "fence")
 
     def __init__(self, multiplexer: RequestMultiplexer, fence: int) -> None:
-        self._multiplexer, self.fence = multiplexer, fence
+        self._multiplexer, self.fence, self._progress_s = multiplexer, fence, 0.0
         self.cancel_requested = False
         """Whether cancellation of this attempt was requested."""
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``RequestMultiplexer.ask``."""
+        if verb == "progress":
+            if _is_soon(self._progress_s, args):
+                return None
+            self._progress_s = monotonic()
         return self._multiplexer.ask(self.fence, verb, args)
 
     def cancelled(self) -> bool:
         """Return whether cancellation of this attempt was requested."""
         return self.cancel_requested
+
+
+def _is_soon(last_s: float, progress: dict[str, Any]) -> bool:
+    """Return whether progress need not be sent, so soon after the last. The end (1.0) always is."""
+    return bool(progress["fraction"] < 1.0 and monotonic() - last_s < _PROGRESS_EVERY_S)
 
 
 def unwrap(message: Any) -> Any:
