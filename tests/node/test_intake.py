@@ -534,6 +534,7 @@ _VERBS = ("arrive", "withdraw", "finish")
 def dies_at(number: int, house: House, name: str, *, apart: bool) -> bool:
     """Look into the inbox in another process, which is killed at this point: before or after a call that changes the
     disk or the store. Returns whether there was such a point."""
+    house.store.close()  # which the next use opens again: a child cannot use what was open at the fork
     child = os.fork()
     if child == 0:
         try:

@@ -403,6 +403,7 @@ _VERBS = ("accept_upload", "release")
 def dies_at(number: int, house: House, file: Path, name: str, calls: Sequence[str]) -> bool:
     """Upload in another process, which is killed at this point: before or after one of these calls that change the
     disk, or one that changes the store. Returns whether there was such a point."""
+    house.store.close()  # which the next use opens again: a child cannot use what was open at the fork
     child = os.fork()
     if child == 0:
         try:

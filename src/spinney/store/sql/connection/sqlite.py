@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from spinney.files.disk_space import is_read_only
 from spinney.host.ownership import make_directory
@@ -52,6 +53,14 @@ CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
 size from which even a commit that somebody waits for does so, because no other has for long."""
 
 
+_databases: "WeakSet[SqliteDatabase]" = WeakSet()
+"""The databases of this process."""
+_open_at_fork: set[Path] = set()
+"""The files that the process had open from which this one was forked."""
+_of_parent: list[object] = []
+"""The connections that it had to them."""
+
+
 class _KeptOut(Exception):
     """A node is to beat before others write (``WriteQueue.kept_out``)."""
 
@@ -85,6 +94,17 @@ class SqliteDatabase(Database):
         self._reading_mode: str | None = None  # see ``opening_mode``
         self._durable, self._late = True, False
         """The current settings of the writing connection."""
+        _databases.add(self)
+
+    def note_fork(self) -> None:
+        """Give up the connections of the process from which this one was forked, and refuse others to the same file.
+
+        SQLite takes the locks of that process for this one's, so that it would write into a log which that process has
+        deleted. The connections are not closed: that would release locks."""
+        if self._writer or self._reader:
+            _of_parent.append((self._writer, self._reader))
+            _open_at_fork.add(self.path)
+            self._writer = self._reader = None
 
     # --- writing --------------------------------------------------------------------------
 
@@ -297,6 +317,11 @@ class SqliteDatabase(Database):
         """Return a connection to the store in this file, without settings, which would change a file of another
         program. Raises StoreUnusable, with what to do, when this code cannot work with what is there."""
         refuse_network(self.path)
+        if self.path in _open_at_fork:
+            raise StoreUnusable(
+                f"{self.path} was open when this process was forked, and what it wrote could be lost; close the store "
+                "before the fork (leave the block of open_control), or start the process with multiprocessing's 'spawn'"
+            )
         if not self.path.exists():
             raise StoreMissing(
                 f"there is no store at {self.path}; make one with 'spinney init' or name another"
@@ -366,3 +391,11 @@ def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
             raise
         return None
     return SchemaState(schema=row[0] if row else "", meta=meta)
+
+
+def _note_fork() -> None:
+    for database in list(_databases):
+        database.note_fork()
+
+
+os.register_at_fork(after_in_child=_note_fork)
