@@ -12,6 +12,9 @@ from server.pages.test_pages import HTML, get
 from spinney.features.bulk import verb_forms
 from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import sql
+from spinney.features.queues.commands import CreateQueue
+from spinney.features.queues.page import PAGE
+from spinney.features.schedules.commands import PutSchedule
 from spinney.model.jobs import Filter, Submission
 from spinney.model.operators.bulk_orders import Verb
 from spinney.model.operators.bulk_runs import Plan
@@ -548,3 +551,26 @@ def test_given_a_page_with_a_list_then_its_link_leads_to_the_list_as_csv(world: 
     assert answer.headers["content-type"].startswith("text/csv")
     if path.startswith("/jobs"):
         assert [line.split(",")[0] for line in answer.text.splitlines()[1:]] == [str(n) for n in jobs[::-1]]
+
+
+@pytest.mark.parametrize("path", ["/queues", "/schedules"])
+def test_given_more_names_than_fit_on_a_page_then_the_next_page_has_the_rest(world: World, path: str) -> None:
+    names = [f"service-{n:03d}" for n in range(PAGE + 1)]
+    for name in names:
+        world.control().do(
+            CreateQueue(name=name)
+            if path == "/queues"
+            else PutSchedule(name=name, type="double", every_s=60, params={"n": 1})
+        )
+    client = world.client("admin")
+
+    def shown(text: str) -> list[str]:
+        return re.findall(r'<tr id="[a-z]+-(service-\d+)"', text)
+
+    first = get(client, path)
+    (address,) = re.findall(rf'href="({path}[?]after=[^"]*)" rel="next"', first)
+    second = get(client, address)
+
+    assert (shown(first) + shown(second), len(shown(first)) <= PAGE) == (names, True)
+    assert 'rel="next"' not in second
+    assert f'<a class="button quiet" href="{path}">First</a>' in second

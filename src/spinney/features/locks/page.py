@@ -26,7 +26,6 @@ from spinney.model.operators.locks import LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX, CapacityInfo
 from spinney.model.values.texts import counted
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
-from spinney.web.pages.page_responses import with_query
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -83,7 +82,7 @@ async def locks(request: Request, context: Authenticated, after: str = "") -> Re
         lock_page=listed,
         mine=mine,
         after=after,
-        next=with_query(LOCKS, after=listed.next) if listed.next else None,
+        next=listed.next,
     )
 
 

@@ -27,6 +27,7 @@ from spinney.model.states import State
 from spinney.model.values import limits
 from spinney.model.values.hints import first_of
 from spinney.model.values.limits import Limit, as_text
+from spinney.model.values.lists import page_by_name
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark
 from spinney.web.pages.forms import (
@@ -47,6 +48,8 @@ from spinney.web.request_context import Authenticated, RequestContext
 router = APIRouter(include_in_schema=False)
 
 QUEUES = "/queues"
+PAGE = 100
+"""How many queues a page of the list has."""
 _NO_LIMIT = ("", "none")
 """What a person writes for no limit."""
 _TOPICS = ("queues", "overview", "holds")
@@ -84,9 +87,9 @@ class QueueList:
 
 
 @router.get(QUEUES)
-async def queues(request: Request, context: Authenticated) -> Response:
-    """Show the queues that the caller may see."""
-    return await _list(request, context)
+async def queues(request: Request, context: Authenticated, after: str = "") -> Response:
+    """Show a page of the queues that the caller may see, by name."""
+    return await _list(request, context, after=after)
 
 
 @router.post(QUEUES)
@@ -164,18 +167,22 @@ def notes(info: QueueInfo) -> Iterator[str]:
 # --- parts of the page ------------------------------------------------------------------------
 
 
-async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
-    """Show the list, with the form for a new queue; ``refused``: with what was entered there, and why it
-    was refused."""
+async def _list(
+    request: Request, context: RequestContext, refused: RefusedForm | None = None, *, after: str = ""
+) -> Response:
+    """Show the queues behind the name ``after``, with the form for a new queue; ``refused``: with what was
+    entered there, and why it was refused."""
     listed = await _read(request, context)
-    samples = _samples(request, context)
+    shown = page_by_name(listed.queues, lambda info: info.queue, after=after, limit=PAGE)
     return page_or_part(
         request,
         context,
         "queues",
         topics=_TOPICS,
-        lines=_rows(listed.queues, listed, samples),
+        lines=_rows(shown.items, listed, _samples(request, context)),
         queue_list=listed,
+        after=after,
+        next=shown.next,
         **form_variables(refused),
     )
 

@@ -21,6 +21,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
+from spinney.model.values.lists import Page, page_by_name
 from spinney.scheduling import recurrence
 from spinney.web.pages import options_form, param_fields
 from spinney.web.pages.forms import add_action, page_or_part
@@ -35,8 +36,8 @@ RUNS = 20
 """How many past times the page of a schedule shows."""
 COMING = 8
 """How many coming times the page of a schedule shows."""
-LOOKED_AT = 500
-"""The most schedules of a long list for which the last job is read."""
+PAGE = 100
+"""How many schedules a page of the list has."""
 _TOPICS = ("schedules", "overview")
 """Events at which the page's script reads the live part again."""
 
@@ -65,9 +66,9 @@ class ScheduleView:
 
 
 @router.get("/schedules")
-async def schedules(request: Request, context: Authenticated) -> Response:
-    """Show all schedules that the caller may see."""
-    return page_or_part(request, context, "schedules", topics=_TOPICS, **await _list(context))
+async def schedules(request: Request, context: Authenticated, after: str = "") -> Response:
+    """Show a page of the schedules that the caller may see, by name."""
+    return page_or_part(request, context, "schedules", topics=_TOPICS, **await _list(context, after))
 
 
 @router.get("/make-schedule")
@@ -158,13 +159,16 @@ def _field_of(error: SpinneyError, values: Mapping[str, str]) -> str:
 # --- reads ------------------------------------------------------------------------------------
 
 
-async def _list(context: RequestContext) -> dict[str, Any]:
-    def call(control: Control) -> Sequence[ScheduleRow]:
-        listed = control.queries.schedules()
-        lasts = _lasts(control, listed[:LOOKED_AT])
-        return [ScheduleRow(schedule=item, last=lasts.get(item.last_job_id or 0)) for item in listed]
+async def _list(context: RequestContext, after: str) -> dict[str, Any]:
+    def call(control: Control) -> Page[ScheduleRow]:
+        shown = page_by_name(control.queries.schedules(), lambda item: item.name, after=after, limit=PAGE)
+        lasts = _lasts(control, shown.items)
+        rows = [ScheduleRow(schedule=item, last=lasts.get(item.last_job_id or 0)) for item in shown.items]
+        return Page(items=rows, next=shown.next)
 
-    return {"lines": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
+    rows = await context.run(call)
+    may = context.principal.rights.permits(Role.OPERATOR)
+    return {"lines": rows.items, "after": after, "next": rows.next, "may": may}
 
 
 async def _schedule_context(context: RequestContext, name: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Lists in answers: one page at a time, or whole."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -22,3 +22,10 @@ class All(Generic[T]):
 
     items: Sequence[T]
     next: None = None
+
+
+def page_by_name(items: Iterable[T], name: Callable[[T], str], *, after: str, limit: int) -> Page[T]:
+    """Return the first items of a whole list whose names come after ``after``, by name."""
+    behind = sorted((item for item in items if name(item) > after), key=name)
+    shown = behind[:limit]
+    return Page(items=shown, next=name(shown[-1]) if len(behind) > limit else None)
