@@ -7,6 +7,7 @@ import pytest
 
 from server.conftest import World
 from spinney.features.submission import batch_page
+from spinney.model.jobs import Submission
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
@@ -205,3 +206,20 @@ def test_given_an_open_batch_then_what_its_first_stage_returned_is_no_report(wor
 
     assert "No report yet" in text
     assert "result of stage" not in text
+
+
+def test_given_a_batch_that_was_retried_then_all_of_its_time_counts_wherever_it_stands(world: World) -> None:
+    submitted_us = world.site.now - 3_600_000_000
+    (top,) = world.store.submit([Submission(type="batch")], now_us=submitted_us).ids
+    lease = world.site.run(top)
+    (child,) = world.site.spawn(lease, "one")
+    world.site.pass_(lease)
+    world.site.fail(world.site.run(child))
+    world.site.pass_(world.site.run(top))
+    world.site.retry(child)
+    world.site.pass_(world.site.run(child))
+    world.site.pass_(world.site.run(top))
+
+    assert world.store.job(top).state is State.COMPLETED
+    for path in ("/batches", f"/batches/{top}"):
+        assert re.search(r'title="3[67]\d\d\.\d{3} s">1 h</span>', get(world, path)), path
