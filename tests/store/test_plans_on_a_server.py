@@ -3,8 +3,9 @@
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.read import state_counts
 from spinney.store.sql.read.filter_queries import union_parts
 
 FAILED, CANCELLED, ENOUGH = 20_000, 3, 12
@@ -65,6 +67,27 @@ def test_the_index_is_entered_once_for_each_job_of_a_list(store: SqlStore) -> No
 
     (entered,) = (line for line in plan if "Index Cond" in line and "(id = " in line)
     assert entered.count("ANY") == 1
+
+
+@pytest.mark.parametrize("job_filter", [Filter(), Filter(type=ONE.name)])
+def test_jobs_of_calls_that_are_being_written_are_counted_from_the_calls(
+    store: SqlStore, job_filter: Filter
+) -> None:
+    """Mostly there are none: beginning with all jobs would read each of them, to find this out."""
+    asked: list[tuple[str, Sequence[Any]]] = []
+    with store.database.look() as tx:
+
+        def run_query(sql: str, args: Sequence[Any] = ()) -> list[Any]:
+            asked.append((sql, args))
+            return tx.all(sql, args)
+
+        assert state_counts.counts(run_query, job_filter) == store.counts(job_filter)
+        plans = [tx.column(f"explain {sql}", args) for sql, args in asked if "staging s" in sql]
+
+    assert plans
+    for plan in plans:
+        (at,) = (n for n, line in enumerate(plan) if " on jobs" in line)
+        assert "Index Cond: ((id >= s.first_id) AND (id <= s.last_id))" in plan[at + 1]
 
 
 def test_what_is_written_is_planned_once(store: SqlStore) -> None:
