@@ -29,6 +29,9 @@ WIDE, TABLET, NARROW = (
 _CUT_TABLES = """[...document.querySelectorAll(".scroll")].filter((table) => table.scrollWidth > table.clientWidth + 1)
 .map((table) => table.ariaLabel ?? table.getAttribute("aria-labelledby"))"""
 """The names of the tables that are wider than their frame."""
+_CUT_CELLS = """[...document.querySelectorAll("td")].filter((cell) => cell.clientWidth && cell.scrollWidth > cell.clientWidth + 1)
+.map((cell) => cell.dataset.label ?? cell.textContent.trim())"""
+"""The cells whose content reaches into the next one."""
 _RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "resultTypes": ["violations"],
@@ -134,7 +137,7 @@ def violations(axe: Axe) -> Violations:
 @pytest.fixture
 def sound(new_page: NewPage, violations: Violations) -> Sound:
     """``sound(paths, settle=…, loud=True)``: axe finds nothing on the first two, nothing reaches out of a phone's or a
-    tablet's screen to the right, and no table scrolls sideways; at length axe looks at all, also in the dark and on the
+    tablet's screen to the right or out of its cell, and no table scrolls sideways; at length axe looks at all, also in the dark and on the
     phone. ``settle(page)`` waits until a page is whole."""
 
     def check(
@@ -158,6 +161,10 @@ def sound(new_page: NewPage, violations: Violations) -> Sound:
                     problems += [
                         f"{page.url}: the table {name!r} scrolls sideways at {size['width']} px"
                         for name in page.evaluate(_CUT_TABLES)
+                    ]
+                    problems += [
+                        f"{page.url}: the cell {name!r} runs into the next at {size['width']} px"
+                        for name in page.evaluate(_CUT_CELLS)
                     ]
                 problems += violations(page) if LONG else []
         assert not problems, "\n".join(problems)
