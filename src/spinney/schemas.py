@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from spinney.model.access import Rights
 from spinney.model.operators.bulk_orders import Verb
@@ -139,11 +140,13 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a job's folder, by path."""
+    """The files of a job's folder by path, at most as many as can be listed."""
 
     items: Sequence[File]
     more: bool
-    """Whether there are more files than can be listed."""
+    """Whether there are more files than are listed here."""
+    next: None = None
+    """Always null: the list has one page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +160,21 @@ class UploadedFile:
 # --- accounts -----------------------------------------------------------------------------------
 
 
+class AuthMethod(StrEnum):
+    """How a caller was authenticated: by a token, a session's cookie, the peer of a Unix socket, or a trusted proxy."""
+
+    TOKEN = "token"  # noqa: S105 - no secret
+    SESSION = "session"
+    PEER = "peer"
+    PROXY = "proxy"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """The caller of a request, how it was authenticated (``token``, ``session``, ``peer`` or ``proxy``), and its
-    rights."""
+    """The name, the sign-in method and the rights of the caller."""
 
     name: str
-    how: str
+    how: AuthMethod
     rights: Rights
 
 

@@ -13,9 +13,10 @@ from fastapi import Request
 from cli.shell import Shell, furnish
 from http_listener import Listening
 from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.schemas import AuthMethod
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
-from spinney.web.request_context import Authenticator, AuthMethod, Principal
+from spinney.web.request_context import Authenticator, Principal
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
 

@@ -23,10 +23,11 @@ from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.settings.queues import QueueSpec
 from spinney.model.types import LockSpec, TypeSpec
+from spinney.schemas import AuthMethod
 from spinney.server.application import Parts, make
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
-from spinney.web.request_context import AuthMethod, Principal, now_us
+from spinney.web.request_context import Principal, now_us
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
 

@@ -20,10 +20,11 @@ from spinney.features.external.service import External
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.jobs import NodeInfo
 from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.schemas import AuthMethod
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.tracing import current
-from spinney.web.request_context import AuthMethod, Principal, now_us
+from spinney.web.request_context import Principal, now_us
 from spinney.web.settings import ServerSettings
 from spinney.web.telemetry.counters import ServerCounters
 

@@ -5,7 +5,6 @@ Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 
 from fastapi import FastAPI
@@ -38,12 +37,12 @@ from spinney.features.submission import api as submissions
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types import commands as types
 from spinney.features.webhooks import commands as webhooks
-from spinney.model.access import Rights
+from spinney.schemas import Me
 from spinney.server import openapi
 from spinney.web.api.command_routes import command_routes
 from spinney.web.api.json_routes import routes
 from spinney.web.files import spool
-from spinney.web.request_context import Authenticated, AuthMethod
+from spinney.web.request_context import Authenticated
 
 
 def _of(*modules: ModuleType) -> Sequence[type[Command]]:
@@ -84,15 +83,6 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
 those that read batches, because the routes that submit jobs are written by hand."""
 
 me = routes("accounts")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Me:
-    """The name, the sign-in method and the rights of the caller."""
-
-    name: str
-    how: AuthMethod
-    rights: Rights
 
 
 @me.get("/me", summary="Show the caller")

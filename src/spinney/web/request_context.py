@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
@@ -21,6 +20,7 @@ from spinney.folders import folders
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotVisible
 from spinney.model.values.times import now_us as now_us
+from spinney.schemas import AuthMethod
 from spinney.service.refusal_log import RefusalLog
 from spinney.store.parts import Store
 from spinney.wakeup import wake_all
@@ -38,15 +38,6 @@ which a change of rights is promised to be obeyed."""
 LOOKS = 16
 """So many requests that last look anew at the same time: else many streams, woken by one event, would take all the room
 that ``StorePool`` has for calls."""
-
-
-class AuthMethod(StrEnum):
-    """How a caller was authenticated: by a token, a session's cookie, the peer of a Unix socket, or a trusted proxy."""
-
-    TOKEN = "token"  # noqa: S105 - no secret
-    SESSION = "session"
-    PEER = "peer"
-    PROXY = "proxy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

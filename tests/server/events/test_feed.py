@@ -15,10 +15,11 @@ from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.types import StageSpec, TypeSpec
+from spinney.schemas import AuthMethod
 from spinney.store.sql import open_store
 from spinney.web.events.feed import Event, Feed, Watcher
 from spinney.web.events.topics import Topic, topic
-from spinney.web.request_context import AuthMethod, Principal, RequestContext, now_us
+from spinney.web.request_context import Principal, RequestContext, now_us
 from spinney.web.store_pool import StorePool
 
 

@@ -14,10 +14,11 @@ from spinney.features.accounts import sign_in_forms
 from spinney.features.accounts.commands import ListSessions, ShowUser
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
 from spinney.model.rights.accounts import Session, User
+from spinney.schemas import AuthMethod
 from spinney.web.long_requests.bodies import SmallBody
 from spinney.web.pages.forms import sentence
 from spinney.web.pages.page_responses import page, redirect
-from spinney.web.request_context import Authenticated, AuthMethod, RequestContext
+from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
 ACCOUNT = "/account"

@@ -1,8 +1,7 @@
 """The routes for the files in a job's folder and the output of its attempts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path as PathOnDisk
@@ -18,7 +17,7 @@ from spinney.features.files.job_folder import output_path
 from spinney.features.files.output_stream import follow
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Attempt
-from spinney.schemas import File, UploadedFile
+from spinney.schemas import File, Files, UploadedFile
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import Fence, JobId
 from spinney.web.files import spool
@@ -35,17 +34,6 @@ _BYTES = {"schema": {"type": "string", "format": "binary"}}
 FilePath = Annotated[
     str, Path(description="The path of the file in the job's folder.", examples=["scans/page-1.tif"])
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """The files of a job's folder by path, at most as many as can be listed."""
-
-    items: Sequence[File]
-    more: bool
-    """Whether there are more files than are listed here."""
-    next: None = None
-    """Always null: the list has one page."""
 
 
 def _partial(whole: str, media_type: str) -> dict[int | str, dict[str, Any]]:

@@ -15,13 +15,14 @@ from fastapi import Request
 from spinney.model.access import Rights
 from spinney.model.errors import Forbidden
 from spinney.model.rights.accounts import Identity, User, digest, token_id
+from spinney.schemas import AuthMethod
 from spinney.service.refusal_log import NOBODY
 from spinney.service.sign_in import SignIn
 from spinney.web.identity import forms, peers, proxies
 from spinney.web.identity.cookies import Cookies
 from spinney.web.problems import Unidentified
 from spinney.web.refusal_log import audit_denied_access
-from spinney.web.request_context import SESSION_COOKIE, AuthMethod, Principal, now_us
+from spinney.web.request_context import SESSION_COOKIE, Principal, now_us
 from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
 from spinney.web.timed_cache import KEPT_S, TimedCache
