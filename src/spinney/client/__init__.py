@@ -16,7 +16,6 @@
 ``calls``          a call as a value: the request, and how its answer is decoded
 ``verbs``          the methods of both clients for what is not a command: files, output, the caller
 ``streaming``      answers that come line by line: of a command that tells how far it is, and server-sent events
-``inbox_uploads``  uploads of whole files to inboxes
 ``errors``         errors of a server as the exceptions of a store
 
 What a command asks of the server follows from its definition (``calls``), so a client needs no code for it; ``verbs``

@@ -33,10 +33,11 @@ from spinney.client.http_messages import (
     require_allowed,
     watch_error,
 )
-from spinney.client.inbox_uploads import send_file
 from spinney.client.streaming import CommandLines, Event, EventParser, lines, lines_async
 from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
+from spinney.folders.upload_pieces import described, piece_of
+from spinney.model.errors import Refused, StoreUnavailable
 from spinney.model.settings.inboxes import Upload
 from spinney.model.values.durations import Duration
 from spinney.model.values.lists import Page
@@ -44,7 +45,10 @@ from spinney.model.values.lists import Page
 T = TypeVar("T")
 
 AGAIN_S = 1.0
-"""How many seconds pass before an interrupted stream is requested again."""
+"""How many seconds pass before an interrupted stream is requested again, or an upload of which no byte has arrived."""
+UPLOAD_TRIES = 300
+"""How often bytes are sent again when none arrive although the server answers: another request may still work on the
+upload."""
 _PASSING = (429, 502, 503, 504)
 """Answers of a server that restarts behind a proxy, or has no database or no room for now: a stream that had begun is
 requested again."""
@@ -163,9 +167,30 @@ class Client(Verbs):
             raise self._server.away(error) from error
 
     def send_file(self, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
-        """Upload a file to an inbox, and yield how far it is after each piece; at last it has its job. Called again
-        after an interruption, it goes on where it stopped."""
-        return send_file(self, inbox, file, name=name)
+        """Upload a file to an inbox, and yield how far it is after each piece, until it has its job. An upload of the
+        same file that was interrupted is continued. ``name``: the name of the file in the inbox; None: its own name.
+        Raises Refused when it is rejected, what the server refuses, and StoreUnavailable when no byte arrives in
+        ``UPLOAD_TRIES`` tries, or the server does not say how far it is. The file must not change meanwhile."""
+        description = described(inbox, file, name)
+        upload = self.begin_upload(inbox, description.name, description.size, announced=description.announced)
+        failed = 0
+        with file.open("rb") as source:
+            while not upload.is_done:
+                before = upload.received
+                try:
+                    upload = self.send_upload(inbox, upload.id, piece_of(source, upload), offset=before)
+                except StoreUnavailable:
+                    upload = self.show_upload(inbox, upload.id)  # whose client may wait for the server
+                    failed = 0 if upload.received > before else failed + 1
+                    if failed >= UPLOAD_TRIES:
+                        raise
+                    if failed:
+                        time.sleep(AGAIN_S)
+                else:
+                    failed = 0
+                if upload.reason is not None:
+                    raise Refused(upload.reason)
+                yield upload
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind
