@@ -108,10 +108,6 @@ class WebhookSender:
 
         return SafeTransport(private=self._private, advice=webhook_delivery.PRIVATE_ADVICE, halt=self._halt)
 
-    def wake(self) -> None:
-        """Look for due deliveries now, instead of at the next poll."""
-        self._wakeup.set()
-
     # --- the loops ------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
