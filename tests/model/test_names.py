@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.model.errors import BadName, UsageError
-from spinney.model.values import names
+from spinney.model.values import lock_names, names
 
 PATH_PARTS = ["..", "", "/", "a/b", "../a", "a/..", "a..b", "\\", "a\\b", ".hidden", "-rf", "a\n", "a\0"]
 
@@ -25,6 +25,14 @@ def test_a_lock_name_admits_no_path_parts(text: str) -> None:
 @pytest.mark.parametrize("text", ["default", "svc_acct", "a.b:c@d-e", "0", "_x", "A" * 100])
 def test_usual_names_are_taken_as_they_are(text: str) -> None:
     assert names.name("queue", text) == text
+
+
+def test_one_number_makes_one_lock_however_it_is_written() -> None:
+    written = [1, 1.0, 1.5, -0.0, 0, 1e300]
+
+    names_ = [lock_names.render("depth:{depth}", {"depth": depth}) for depth in written]
+
+    assert names_ == ["depth:1", "depth:1", "depth:1.5", "depth:0", "depth:0", "depth:1e+300"]
 
 
 @pytest.mark.parametrize("text", ["receiver:SG-0613BB000593", "a b=c,d+e@f", "x" * 200])

@@ -7,6 +7,8 @@ from typing import Any
 from spinney.model.errors import BadParameters
 from spinney.model.values import names
 
+_EXACT = 2**53
+"""Whole numbers below this are exact as floats."""
 _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
@@ -27,7 +29,8 @@ def filled(template: str, value: Callable[[str], str]) -> str:
 
 
 def render(template: str, params: Mapping[str, Any]) -> str:
-    """Return the lock's name for a job with these parameters.
+    """Return the lock's name for a job with these parameters. A number is written in one way, ``1`` and not ``1.0``: as
+    JSON both are the same value, which code and command lines write differently.
 
     Raises BadParameters when a field is missing, null, no scalar or empty: two jobs must never share a lock, or miss
     one, because of a missing parameter."""
@@ -46,6 +49,7 @@ def render(template: str, params: Mapping[str, Any]) -> str:
                 f"parameter {field!r} is {fault}, but the lock {template!r} is named by it; submit the job with a "
                 f"value for {field!r}, or name the lock by another parameter"
             )
-        return str(param)
+        is_whole = isinstance(param, float) and param.is_integer() and abs(param) < _EXACT
+        return str(int(param) if is_whole else param)
 
     return names.lock_name(filled(template, value))
