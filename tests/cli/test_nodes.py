@@ -58,7 +58,7 @@ def test_nodes_are_listed_with_what_they_do(staffed: Shell) -> None:
         "forest",
         "degraded",
         "1/4",
-        "0.50 of 2, 1.0 GiB free",
+        "0.50 of 2, 1.1 GB free",
         "1.2",
         "double, b, c, d and 1 more",
         "all but slow",

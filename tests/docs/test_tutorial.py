@@ -89,7 +89,7 @@ def plain(printed: str, folder: Path) -> str:
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"),
         (r"\b\d+(\.\d+)? m?s\b", "LENGTH"),
         (r"^\d+ +(?=\w+(?: #\d)? +(?:ok|error) )", "FENCE "),
-        (r"\b\d+\.\d+ of \d+, \d+\.\d+ GiB free", "LOAD"),
+        (r"\b\d+\.\d+ of \d+, \d+\.\d+ GB free", "LOAD"),
         (r"^(folder token|version|works with) .*", r"\1"),
         (r"(?<= )\d+\.\d+\.\d+(?= )", "VERSION"),
         (rf"(?<= ){re.escape(platform.node())}(?= )", "HOST"),

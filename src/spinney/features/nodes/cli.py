@@ -64,7 +64,7 @@ def _load(node: NodeStatus) -> str:
     load = node.load
     if load is None:
         return ""
-    return f"{load.one_minute:.2f} of {load.cpus}, {load.memory_free_bytes / 2**30:.1f} GiB free"
+    return f"{load.one_minute:.2f} of {load.cpus}, {load.memory_free_bytes / 1e9:.1f} GB free"
 
 
 def _queues(node: NodeStatus) -> str:
