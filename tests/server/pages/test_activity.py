@@ -222,6 +222,7 @@ def test_given_more_attempts_than_are_drawn_then_they_keep_their_numbers_and_the
     assert ran.startswith("work, attempt 4 on ")
     assert drawn.from_us == attempts[2].ended_us
     assert list(drawn.legend) == ["waiting", "failed"]
+    assert "a retry" in drawn.legend["waiting"]  # by which a failed job goes on, whenever that is
     attempts[-1] = replace(attempts[-1], outcome="lost")
     lost = timelines.of_job(world.store.job(job), attempts, now_us(), most=2)
     assert lost is not None

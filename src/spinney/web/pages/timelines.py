@@ -17,7 +17,7 @@ _NARROWEST = 0.3
 """The least width of a bar, in percent."""
 
 _LEGEND = {
-    "waiting": "waited, also for backoff, holds and subjobs",
+    "waiting": "waited, also for backoff, holds, subjobs and a retry",
     "completed": "passed",
     "failed": "failed",
     "running": "running",
