@@ -29,7 +29,8 @@ WIDE, TABLET, NARROW = (
 _CUT_TABLES = """[...document.querySelectorAll(".scroll")].filter((table) => table.scrollWidth > table.clientWidth + 1)
 .map((table) => table.ariaLabel ?? table.getAttribute("aria-labelledby"))"""
 """The names of the tables that are wider than their frame."""
-_CUT_CELLS = """[...document.querySelectorAll("td")].filter((cell) => cell.clientWidth && cell.scrollWidth > cell.clientWidth + 1)
+_CUT_CELLS = """[...document.querySelectorAll("td")]
+.filter((cell) => cell.clientWidth && cell.scrollWidth > cell.clientWidth + 1)
 .map((cell) => cell.dataset.label ?? cell.textContent.trim())"""
 """The cells whose content reaches into the next one."""
 _RULES = {
@@ -137,8 +138,8 @@ def violations(axe: Axe) -> Violations:
 @pytest.fixture
 def sound(new_page: NewPage, violations: Violations) -> Sound:
     """``sound(paths, settle=…, loud=True)``: axe finds nothing on the first two, nothing reaches out of a phone's or a
-    tablet's screen to the right or out of its cell, and no table scrolls sideways; at length axe looks at all, also in the dark and on the
-    phone. ``settle(page)`` waits until a page is whole."""
+    tablet's screen to the right or out of its cell, and no table scrolls sideways; at length axe looks at all, also in
+    the dark and on the phone. ``settle(page)`` waits until a page is whole."""
 
     def check(
         paths: Sequence[str], *, settle: Callable[[Page], None] = lambda page: None, loud: bool = False
