@@ -1,6 +1,7 @@
 """What the supervisor answers to the requests of running attempts."""
 
-from collections.abc import Callable
+from asyncio import Task, ensure_future, gather
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -32,6 +33,7 @@ class _Store:
     def __init__(self, children: list[_Child]) -> None:
         self._children, self.limits = children, [0]
         self.messages: list[str | None] = []
+        self.fractions: list[float] = []
 
     def children(self, job_id: int, *, after: int, limit: int) -> list[_Child]:
         self.limits.append(limit)
@@ -39,16 +41,17 @@ class _Store:
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
         self.messages.append(message)
+        self.fractions.append(fraction)
 
 
-def _requests(store: Any) -> Requests:
+def _requests(store: Any, spawn: Callable[[Coroutine[Any, Any, Any]], object] = ensure_future) -> Requests:
     async def insist(verb: Callable[[Any], Any], **how: Any) -> Any:
         return verb(store)
 
     thread = SimpleNamespace(insist=insist, call=insist)
     settings = SimpleNamespace(lease_period_s=30.0)
     context = SimpleNamespace(writer=thread, reader=thread, signals=None, now_us=lambda: 1, settings=settings)
-    return Requests(cast(NodeContext, context))
+    return Requests(cast(NodeContext, context), spawn)
 
 
 async def test_a_nul_in_a_progress_message_is_replaced_as_in_those_of_external_workers() -> None:
@@ -58,6 +61,21 @@ async def test_a_nul_in_a_progress_message_is_replaced_as_in_those_of_external_w
     await _requests(store).serve(LEASE, 5, "progress", {"fraction": 1.0, "message": None})
 
     assert store.messages == ["a\ufffdb", None]
+
+
+async def test_of_progress_in_a_short_time_the_first_and_the_last_are_stored() -> None:
+    store, tasks = _Store([]), list[Task[Any]]()
+    requests = _requests(store, lambda work: tasks.append(ensure_future(work)))
+
+    for fraction in (0.1, 0.5, 0.9):
+        await requests.serve(LEASE, 5, "progress", {"fraction": fraction, "message": None})
+    assert store.fractions == [0.1]
+    await gather(*tasks)
+
+    assert store.fractions == [0.1, 0.9]
+    await requests.serve(LEASE, 5, "progress", {"fraction": 0.95, "message": None})
+    await requests.serve(LEASE, 5, "progress", {"fraction": 1.0, "message": None})
+    assert store.fractions == [0.1, 0.9, 0.95, 1.0]
 
 
 @pytest.mark.parametrize("chars", [1, 40_000, 1_000_000])

@@ -9,6 +9,7 @@
 ``worker_pool``     the workers: started when needed, ended when idle, replaced when worn
 ``crash_suspects``  jobs that run alone, because one of them may have killed a worker
 ``requests``        what running attempts ask of the store
+``progress_writer`` the progress that attempts report, written a few times a second at most
 ``limits``          attempts that are ended early, by a time limit or a cancel request
 ``ticker``          the tick: time limits, the size of the pool, cancel requests, stacks
 ``output``          the thread that reads workers' output and writes it to attempts' files

@@ -54,7 +54,7 @@ class DispatchAssembly:
         self._spawn = spawn
         self._context, settings = context, context.settings
         self._first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        requests = Requests(context)
+        requests = Requests(context, spawn)
         self.pool = WorkerPool(
             context,
             queue,

@@ -7,10 +7,8 @@ attempt whose lease is gone gets ``StaleFence`` and changes nothing.
 While the database is away a request is retried for a lease period, unless that might write something twice;
 then its attempt gets the error, which is an exception like any other to the stage."""
 
-import contextlib
 import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -21,14 +19,13 @@ from spinney.model.errors import (
     Refused,
     SpinneyError,
     StaleFence,
-    StoreUnavailable,
     UsageError,
 )
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.types import known_type
-from spinney.model.values.texts import without_nul
 from spinney.model.values.unreadable import Unreadable
 from spinney.node.context import NodeContext
+from spinney.node.dispatch.progress_writer import ProgressWriter
 from spinney.node.dispatch.slots import PoolWorker
 from spinney.store.parts import Store
 
@@ -36,11 +33,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PROGRESS_EVERY_S = 0.2
-"""The least time between two writes of an attempt's progress, in seconds; values between them are dropped."""
-
-_PROGRESS_MAX = 1000
-"""How many attempts are remembered for that."""
 _SPAWN_MAX = 10_000
 """The most jobs of one request, so that transactions stay short."""
 _CHILDREN_BYTES = 4 * 2**20
@@ -50,15 +42,16 @@ _CHILDREN_STEP = 100
 
 
 class Requests:
-    """Serves the verbs. Reads use the reader's connection, so that they do not wait for writes."""
+    """Serves the verbs. Reads use the reader's connection, so that they do not wait for writes. ``spawn`` starts a
+    task."""
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(self, context: NodeContext, spawn: Callable[[Coroutine[Any, Any, Any]], object]) -> None:
         self._writer, self._reader, self._signals = context.writer, context.reader, context.signals
         self._now_us = context.now_us
         self._insist_s = context.settings.lease_period_s
         """How long an attempt waits for an unavailable database before it fails; for one that another program has
         locked it waits as long as that takes."""
-        self._progress_at: dict[int, float] = {}
+        self._progress = ProgressWriter(context.writer, spawn)
         self.use_results: set[tuple[str, str]] = set()
         """The stages, as (type, stage), that have asked for the results of earlier ones."""
 
@@ -175,17 +168,7 @@ class Requests:
         await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
 
     async def _serve_progress(self, lease: Lease, fraction: float, message: str | None) -> Any:
-        """Store the progress of an attempt, unless the last value is younger than ``PROGRESS_EVERY_S``; the
-        end (1.0) is always stored. Nothing is stored while the database is away."""
-        text, now = without_nul(message), time.monotonic()
-        if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
-            return
-        if len(self._progress_at) > _PROGRESS_MAX:
-            self._progress_at.clear()
-        self._progress_at[lease.fence] = now
-        # It is only for display: no attempt waits for it.
-        with contextlib.suppress(StoreUnavailable):
-            await self._writer.call(lambda store: store.progress(lease.job_id, lease.fence, fraction, text))
+        await self._progress.report(lease, fraction, message)
 
     # --- an unavailable database ----------------------------------------------------------
     # Where another program has the database locked, the node keeps what it runs for as long as that takes

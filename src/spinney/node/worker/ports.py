@@ -10,6 +10,7 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import Future
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -18,8 +19,10 @@ from spinney.node.workers.shared_page import CELL_CANCEL, SharedPage
 from spinney.node.workers.wire import Channel
 
 _PROGRESS_EVERY_S = 0.1
-"""Progress that an attempt reports sooner after its last one is not sent. A request takes as long as thousands of
-passes of a short loop, and the supervisor would drop it (``spinney.node.dispatch.requests``)."""
+"""How soon after a report of progress another one is not sent that says nearly the same, in seconds: a request takes as
+long as thousands of passes of a short loop."""
+_PROGRESS_STEP = 0.01
+"""The difference of two fractions from which on they do not say nearly the same."""
 
 
 class SupervisorGone(errors.SpinneyError):
@@ -81,20 +84,41 @@ class SerialChannel:
         raise SupervisorGone("the supervisor has ended; this attempt has lost its lease, so stop")
 
 
+class _SentProgress:
+    """The progress that an attempt has sent last."""
+
+    __slots__ = ("_fraction", "_message", "_sent_s")
+
+    def __init__(self) -> None:
+        self._fraction, self._sent_s = 0.0, -inf
+        self._message: str | None = None
+
+    def is_news(self, fraction: float, message: str | None) -> bool:
+        """Return whether to send this, and note it then. The end (1.0) is always sent."""
+        now_s = monotonic()
+        if (
+            now_s - self._sent_s < _PROGRESS_EVERY_S
+            and message == self._message
+            and abs(fraction - self._fraction) < _PROGRESS_STEP
+            and fraction < 1.0
+        ):
+            return False
+        self._fraction, self._message, self._sent_s = fraction, message, now_s
+        return True
+
+
 class SerialPort:
     """The port of one attempt in a worker that runs one at a time."""
 
-    __slots__ = ("_channel", "_fence", "_progress_s")
+    __slots__ = ("_channel", "_fence", "_progress")
 
     def __init__(self, channel: SerialChannel, fence: int) -> None:
-        self._channel, self._fence, self._progress_s = channel, fence, 0.0
+        self._channel, self._fence, self._progress = channel, fence, _SentProgress()
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``SerialChannel.ask``."""
-        if verb == "progress":
-            if _is_soon(self._progress_s, args):
-                return None
-            self._progress_s = monotonic()
+        if verb == "progress" and not self._progress.is_news(**args):
+            return None
         return self._channel.ask(self._fence, verb, args)
 
     def cancelled(self) -> bool:
@@ -162,29 +186,22 @@ class RequestMultiplexer:
 class ConcurrentPort:
     """The port of one attempt in a ``--concurrent`` worker."""
 
-    __slots__ = ("_multiplexer", "_progress_s", "cancel_requested", "fence")
+    __slots__ = ("_multiplexer", "_progress", "cancel_requested", "fence")
 
     def __init__(self, multiplexer: RequestMultiplexer, fence: int) -> None:
-        self._multiplexer, self.fence, self._progress_s = multiplexer, fence, 0.0
+        self._multiplexer, self.fence, self._progress = multiplexer, fence, _SentProgress()
         self.cancel_requested = False
         """Whether cancellation of this attempt was requested."""
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``RequestMultiplexer.ask``."""
-        if verb == "progress":
-            if _is_soon(self._progress_s, args):
-                return None
-            self._progress_s = monotonic()
+        if verb == "progress" and not self._progress.is_news(**args):
+            return None
         return self._multiplexer.ask(self.fence, verb, args)
 
     def cancelled(self) -> bool:
         """Return whether cancellation of this attempt was requested."""
         return self.cancel_requested
-
-
-def _is_soon(last_s: float, progress: dict[str, Any]) -> bool:
-    """Return whether progress need not be sent, so soon after the last. The end (1.0) always is."""
-    return bool(progress["fraction"] < 1.0 and monotonic() - last_s < _PROGRESS_EVERY_S)
 
 
 def unwrap(message: Any) -> Any:
