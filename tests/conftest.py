@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from in_memory import MEMORY, in_memory
 from long_tests import LONG
@@ -16,6 +17,10 @@ from long_tests import LONG
 # done it; the long form looks further, and at more.
 settings.register_profile("spinney", deadline=None, derandomize=not LONG, max_examples=100 if LONG else 30)
 settings.load_profile("spinney")
+if not LONG:
+    # Hypothesis also draws numbers and texts that stand in the modules that happen to be loaded: then what is drawn
+    # would depend on what else the process tests, and each process would look for them in a thousand files first.
+    providers._get_local_constants = lambda: providers._local_constants
 
 # A shell starts what runs in the background with SIGINT ignored, and every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
