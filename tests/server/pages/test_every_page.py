@@ -169,7 +169,8 @@ def _malformed_tags(page: Response) -> list[str]:
 
 
 def _addresses(full: Full) -> Iterator[str]:
-    """Yield the addresses of all pages: of a page on one thing those of all jobs, or of the thing that there is."""
+    """Yield the addresses of all pages: of a page on one thing those of all jobs, or of the thing that there is. Only
+    the batch, which has subjobs, is asked for parts of them."""
     names: dict[str, Any] = {
         "queues": "slow",
         "nodes": full.world.store.nodes()[0].name,
@@ -183,7 +184,7 @@ def _addresses(full: Full) -> Iterator[str]:
         for job in full.jobs.values() if "{job}" in path else (0,):
             fence = full.world.store.attempts(job)[-1:] if job else ()
             one = fill | {"job": str(job), "fence": str(fence[0].fence) if fence else "1"}
-            for query in ("", *QUERIES.get(path, ())):
+            for query in ("", *(QUERIES.get(path, ()) if job in (0, full.jobs["batch"]) else ())):
                 yield f"{path}{'?' if query else ''}{query}".format(**one)
 
 
