@@ -19,27 +19,38 @@ from spinney.terminal.help_texts import tidy_help
 MODULES = {f"spinney.{module}" for module in COMMAND_MODULES.values()}
 
 
-def loaded(*words: str) -> set[str]:
-    """The modules of commands that a line loads."""
-    code = f"import sys; from spinney.cli.main import run; run({list(words)!r}); print(*sys.modules)"
+_RUN_EACH = """
+import os, sys, spinney.cli.commands
+from spinney.cli.main import run
+for words in {lines!r}:
+    if os.fork() == 0:
+        run(words)
+        print("loaded:", *sys.modules, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def loaded(*lines: list[str]) -> list[set[str]]:
+    """The modules of commands that each line loads, in a process that has run no other."""
+    code = _RUN_EACH.format(lines=lines)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return MODULES & set(done.stdout.split())
+    named = [line.split() for line in done.stdout.splitlines()]
+    return [MODULES & set(names) for names in named if names[:1] == ["loaded:"]]
 
 
-@pytest.mark.parametrize(
-    "before",
-    [[], ["--server", "unix:/s"], ["--server=unix:/s", "--token-file", "show"], ["--"]],
-    ids=" ".join,
-)
-def test_a_line_loads_the_module_of_the_command_that_it_names(before: list[str]) -> None:
-    assert loaded(*before, "failures", "--help") == {"spinney.features.failures.cli"}
+def test_a_line_loads_the_module_of_the_command_that_it_names() -> None:
+    before = [[], ["--server", "unix:/s"], ["--server=unix:/s", "--token-file", "show"], ["--"]]
+
+    of_lines = loaded(*([*words, "failures", "--help"] for words in before))
+
+    assert of_lines == [{"spinney.features.failures.cli"}] * len(before)
 
 
-@pytest.mark.parametrize(
-    "words", [[], ["--help"], ["-h", "list"], ["--version", "list"], ["lits"], ["--serve", "unix:/s", "list"]]
-)
-def test_a_line_that_names_none_of_its_own_loads_none(words: list[str]) -> None:
-    assert loaded(*words) == set()
+def test_a_line_that_names_none_of_its_own_loads_none() -> None:
+    lines = [[], ["--help"], ["-h", "list"], ["--version", "list"], ["lits"], ["--serve", "unix:/s", "list"]]
+
+    assert loaded(*lines) == [set()] * len(lines)
 
 
 @pytest.mark.parametrize("name", COMMAND_MODULES)
