@@ -159,7 +159,7 @@ def walks(house: House) -> list[str]:
                 scan = re.match(r"SCAN (\w+)", step)
                 walked = scan is not None and scan.group(1) in grow and "CONSTANT" not in step
                 # That asks whether a lane has anything: one row of it is looked at.
-                first_of_a_lane = "exists (select 1 from ready where ready.lane = j.value)" in sql
+                first_of_a_lane = "(select 1 from ready where ready.lane = j.value limit 1)" in sql
                 whole_lane = (
                     "json_each" in sql and re.search(r"PRIMARY KEY \(lane=\?\)", step) and not first_of_a_lane
                 )

@@ -130,12 +130,12 @@ def test_no_exchange_walks_a_table_that_a_vacuum_found_empty(outcome: Outcome) -
                 (json.dumps(Webhook(name="w", url="https://x.example/").to_json()),),
             )
             tx.take("registry")
-        _fill(store)
+        _fill(store, EACH // 2)
         while leases := _exchange(store, node, []):
             _exchange(store, node, [Record(x.job_id, x.fence, Outcome.OK, 1, 2) for x in leases])
         _empty(url)
 
-        _fill(store)
+        _fill(store, EACH)
         records: list[Record] = []
         for _ in range(ENOUGH):
             leases = _exchange(store, node, records)
@@ -146,8 +146,8 @@ def test_no_exchange_walks_a_table_that_a_vacuum_found_empty(outcome: Outcome) -
         assert _walks(store) == []
 
 
-def _fill(store: SqlStore) -> None:
-    store.submit([submission(STAGES.name, n=EACH, share=f"share {n}") for n in range(SHARES)], now_us=1)
+def _fill(store: SqlStore, each: int) -> None:
+    store.submit([submission(STAGES.name, n=each, share=f"share {n}") for n in range(SHARES)], now_us=1)
 
 
 def _exchange(store: SqlStore, node: int, records: list[Record]) -> list[Lease]:

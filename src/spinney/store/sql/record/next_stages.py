@@ -88,7 +88,7 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease, claima
         return False
     return not tx.exists(
         "select 1 from lanes l where l.home in (0, ?) "
-        "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
+        "and (select 1 from ready r where r.lane = l.id and r.priority < ? limit 1) is not null limit 1",
         (lane.home, row.priority),
     )
 
