@@ -574,3 +574,13 @@ def test_given_more_names_than_fit_on_a_page_then_the_next_page_has_the_rest(wor
     assert (shown(first) + shown(second), len(shown(first)) <= PAGE) == (names, True)
     assert 'rel="next"' not in second
     assert f'<a class="button quiet" href="{path}">First</a>' in second
+
+
+@pytest.mark.parametrize("path", ["/queues", "/schedules", "/locks"])
+def test_given_a_page_whose_names_are_gone_then_it_does_not_say_that_there_are_none_and_leads_to_the_first(
+    world: World, path: str
+) -> None:
+    text = get(world.client("admin"), f"{path}?after=zebra")
+
+    assert re.findall(r'class="title">([^<]*)<', text)[0] == f"No more {path[1:]}"
+    assert f'<a class="button quiet" href="{path}">First</a>' in text
