@@ -56,12 +56,18 @@ def drop(fd: int) -> None:
     os.close(nowhere)
 
 
+def is_read() -> bool:
+    """Return whether all that was written to standard output had a reader. This is cheap enough for each line of a long
+    list."""
+    return 1 not in _dropped
+
+
 def has_reader() -> bool:
     """Return whether somebody may still read what is written to standard output; a command that does nothing else asks
     this before it goes on. Nothing need be written for that."""
     import select
 
-    if 1 in _dropped:
+    if not is_read():
         return False
     poll = select.poll()
     poll.register(1, 0)

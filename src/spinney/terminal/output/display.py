@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from spinney.host.standard_streams import has_reader
+from spinney.host.standard_streams import is_read
 from spinney.model.values.plain_json import plain
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def print_csv(item: type, items: Iterable[Any]) -> None:
 
 def while_read(items: Iterable[T]) -> Iterator[T]:
     """Yield the items as long as somebody reads the output: there may be many, and more may come."""
-    return takewhile(lambda _: has_reader(), items)
+    return takewhile(lambda _: is_read(), items)
 
 
 def _write(text: bytes) -> None:
