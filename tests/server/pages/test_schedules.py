@@ -75,6 +75,18 @@ def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: 
     assert post(world, "/schedules/nightly/pause").status_code == 303
 
 
+def test_given_a_later_page_of_the_list_then_what_is_done_there_leads_back_to_it(
+    world: World, nightly: str
+) -> None:
+    text = get(world, "/schedules?after=a")
+
+    forms = re.findall(r'<form [^>]*action="/schedules/nightly/(?:run|pause)".*?</form>', text, re.S)
+    assert len(forms) == 2
+    assert all('name="after" value="a"' in form for form in forms)
+    answer = post(world, "/schedules/nightly/pause", back="list", after="a")
+    assert answer.headers["location"] == "/schedules?after=a"
+
+
 def test_given_a_form_when_sent_then_the_schedule_is_made_as_it_says(world: World) -> None:
     answer = post(
         world,

@@ -19,7 +19,7 @@ from spinney.model.errors import NoSuch, NoSuchJob, Refused, SpinneyError, Usage
 from spinney.model.values.texts import whole_number
 from spinney.model.values.times import parse_time
 from spinney.web.media_types import wants_part
-from spinney.web.pages.page_responses import page, part, redirect, segment
+from spinney.web.pages.page_responses import page, part, redirect, segment, with_query
 from spinney.web.pages.request_coalescer import RequestCoalescer
 from spinney.web.pages.text_formats import capital
 from spinney.web.request_context import Authenticated, RequestContext, now_us
@@ -201,7 +201,8 @@ def add_action(
     ``listed_at``: the path of the list of such objects. ``done``: the sentence that is shown, or a function that makes
     it from the name and the command's result. ``read`` returns the fields of the command that come from the form,
     beside the reason; ``values`` are fields with fixed values. ``at_list``: lead back to the list instead, as does a
-    form whose field ``back`` is ``list``. ``removes``: the command deletes the object, so its page is gone.
+    form whose field ``back`` is ``list``, and there to the page behind the name in its field ``after``. ``removes``:
+    the command deletes the object, so its page is gone.
     """
     (named,) = command.route.in_path
 
@@ -211,9 +212,10 @@ def add_action(
             return control.do(command(**{named: name}, **values, **reason, **read(form)))
 
         is_listed = at_list or form.text("back") == "list"
+        own_page = f"{listed_at}/{segment(name)}"
         return await run_and_redirect(
             context,
-            listed_at if is_listed else f"{listed_at}/{segment(name)}",
+            with_query(listed_at, after=form.text("after")) if is_listed else own_page,
             call,
             (lambda result: done(name, result)) if callable(done) else done.replace("{name}", name),
             done_at=listed_at if removes else None,
