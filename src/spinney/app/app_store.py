@@ -78,7 +78,7 @@ class AppStore:
 
     def _open(self) -> tuple["Store", "Waker"]:
         """Return the store and the waker. A child that was forked from C code opens its own, because connections must
-        not be shared."""
+        not be shared; ``SqliteDatabase`` refuses that for a file that was open."""
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here, because workers load the application and must start fast.
             from spinney.store.sql import open_store

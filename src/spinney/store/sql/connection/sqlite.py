@@ -320,7 +320,8 @@ class SqliteDatabase(Database):
         if self.path in _open_at_fork:
             raise StoreUnusable(
                 f"{self.path} was open when this process was forked, and what it wrote could be lost; close the store "
-                "before the fork (leave the block of open_control), or start the process with multiprocessing's 'spawn'"
+                "before the fork (app.close(), or leave the block of open_control), or start the process with "
+                "multiprocessing's 'spawn'"
             )
         if not self.path.exists():
             raise StoreMissing(
