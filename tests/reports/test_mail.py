@@ -441,8 +441,22 @@ def test_a_server_that_cannot_encrypt_gets_nothing(
     ran = post.send()
 
     assert ran.outcome == "defer"
+    assert "offers no STARTTLS; set the security of mail (SPINNEY_SMTP_SECURITY) to tls" in ran.message
     assert behaviour.received == []
     assert behaviour.logins == []
+
+
+def test_a_server_without_logins_gets_nothing_if_a_user_is_set(
+    post: Post, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPINNEY_SMTP_USER", "spinney")
+    monkeypatch.setenv("SPINNEY_SMTP_PASSWORD", PASSWORD)
+
+    ran = post.send()
+
+    assert ran.outcome == "defer"
+    assert "offers no login; check its port and security, or set no user and no password" in ran.message
+    assert behaviour.received == []
 
 
 @pytest.mark.parametrize(

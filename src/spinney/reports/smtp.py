@@ -91,6 +91,11 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
             undo.callback(server.close)
             server.ehlo_or_helo_if_needed()
             if settings.security is Security.STARTTLS:
+                if not server.has_extn("starttls"):
+                    raise MailServerUnavailable(
+                        f"{where} offers no STARTTLS; set the security of mail (SPINNEY_SMTP_SECURITY) to tls, "
+                        f"or to none if it is on this host or in a private network"
+                    )
                 server.starttls(context=tls)
                 server.ehlo()
             if credentials is not None:
@@ -102,9 +107,9 @@ def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smt
         raise MailServerUnavailable(
             f"{where} refused the login with {error.smtp_code}; check user and password"
         ) from None
-    except smtplib.SMTPNotSupportedError as error:
+    except smtplib.SMTPNotSupportedError:
         raise MailServerUnavailable(
-            f"{where} cannot send this mail ({error}); check the settings of mail"
+            f"{where} offers no login; check its port and security, or set no user and no password"
         ) from None
     except (smtplib.SMTPException, OSError) as error:
         raise MailServerUnavailable(
