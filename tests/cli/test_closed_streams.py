@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -37,17 +39,21 @@ def run_without_reader(shell: Shell, *words: str) -> tuple[int, bytes]:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        command = [sys.executable, "-m", "spinney", *words]
-        done = subprocess.run(
-            command,
-            cwd=shell.folder,
-            env=shell.environment(),
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        return run_into(shell, writing, *words)
     finally:
         os.close(writing)
+
+
+def run_into(shell: Shell, stdout: int, *words: str) -> tuple[int, bytes]:
+    """Run a command with this standard output, and return the exit code and what it wrote to stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spinney", *words],
+        cwd=shell.folder,
+        env=shell.environment(),
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     return done.returncode, done.stderr
 
 
@@ -95,6 +101,19 @@ def test_a_reader_that_leaves_before_the_first_line_is_no_error(shell: Shell, wo
         shell.ok("submit", "double", "-p", "n=1")
 
     assert run_without_reader(shell, *words) == (0, b"")
+
+
+def test_a_connection_that_its_reader_has_reset_is_no_error(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as writing,
+    ):
+        reading, _ = server.accept()
+        reading.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reading.close()
+
+        assert run_into(shell, writing.fileno(), "list") == (0, b"")
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ class _TolerantFile(io.FileIO):
     does the rest of its work, as if it wrote into a file."""
 
     def write(self, text: "Any") -> int:
-        """Write ``text``, or drop it and all that follows if the pipe has no reader any more."""
+        """Write ``text``, or drop it and all that follows if the pipe or the connection has no reader any more."""
         try:
             return super().write(text)
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             drop(self.fileno())
             return memoryview(text).nbytes
 
