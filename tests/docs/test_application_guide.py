@@ -22,10 +22,12 @@ from spinney import routes
 from spinney.define.job import Job
 from spinney.define.job.options import Options
 from spinney.define.jobtype import job_types
+from spinney.model.errors import UsageError
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Isolation
 from spinney.server import extensions
 from spinney.store.sql import open_store
+from spinney.terminal import endpoint
 from spinney.terminal.applications import GROUP, Application
 from spinney.testing import StageHarness, run_stage
 
@@ -125,6 +127,21 @@ def test_the_package_of_the_page_brings_its_route_its_page_and_its_command(
     assert [getattr(route, "path", "") for route in names["pages"].router.routes] == ["/apps/library"]
     command = Application(EntryPoint("library", "jobs:commands", GROUP)).load()
     assert list(command.commands) == ["shelve"]
+
+
+def test_the_command_of_the_page_is_refused_through_a_server(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The routes of its package admit it there, and it would work on the local store instead."""
+    shelve = run(DOCS / "applications" / "running.md")["shelve"]
+    monkeypatch.setenv("SPINNEY_SERVER", "http://127.0.0.1:1")
+    endpoint.choose(None, None, None)
+    try:
+        with pytest.raises(UsageError, match="works directly on a store, not through a server"):
+            shelve("Emma")
+    finally:
+        monkeypatch.delenv("SPINNEY_SERVER")
+        endpoint.choose(None, None, None)
 
 
 # --- nothing is missing -----------------------------------------------------------------------
