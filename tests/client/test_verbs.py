@@ -214,6 +214,7 @@ def test_a_client_has_them_with_their_words() -> None:
             == "Return the caller's name, how the caller was identified, and the caller's rights."
         )
         assert callable(client.me)
+        assert [*inspect.signature(client.send_upload).parameters] == ["inbox", "upload", "content", "offset"]
     assert calls.path("/users/{}", "a/b c") == "/users/a%2Fb%20c"
 
 

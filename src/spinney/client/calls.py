@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import IO, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
 
@@ -174,5 +174,6 @@ class verb(Generic[P, T]):
         def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
             return client.send(self._make(None, *args, **kwargs))
 
-        bound.__doc__ = self.__doc__
+        bound.__name__, bound.__doc__ = self._make.__name__, self.__doc__
+        bound.__wrapped__ = partial(self._make, None)  # type: ignore[attr-defined] # help() shows its parameters
         return bound
