@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -243,6 +244,17 @@ def test_of_named_jobs_those_that_cannot_are_told_and_the_others_done(bare: Shel
         f"'spinney rerun {jobs[1]}' runs it again",
         "spinney: there is no job 4711; check its number in the list of jobs",
     ]
+
+
+def test_a_retry_of_a_scheduled_job_names_what_lets_it_run_now(bare: Shell, made: Everything) -> None:
+    job = made["scheduled"]
+
+    result = bare.call("retry", str(job))
+    for command in re.findall("'spinney (.*?)'", result.stderr):
+        bare.ok(*command.split())
+
+    assert result.returncode == 1
+    assert json.loads(bare.ok("show", str(job), "--json"))["job"]["state"] == "pending"
 
 
 def test_refusals_are_told_in_groups_of_the_same_reason(bare: Shell, made: Everything) -> None:

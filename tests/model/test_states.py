@@ -70,6 +70,12 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
             "job 7 has completed, so there is nothing to retry; 'spinney rerun 7' runs it again",
         ),
         (
+            "scheduled",
+            "pending",
+            "job 7 is scheduled for later, so there is nothing to retry yet; to run it now, 'spinney cancel 7' and "
+            "then 'spinney retry 7'",
+        ),
+        (
             "running",
             "pending",
             "job 7 is running and cannot be opened again; 'spinney show 7' shows its state",

@@ -53,6 +53,11 @@ class UnlawfulTransition(SpinneyError):
         state = _HAS.get(before or "", f"is {before or 'new'}")
         if (before, after) == ("completed", "pending"):
             sentence = f"{state}, so there is nothing to retry; 'spinney rerun {job_id}' runs it again"
+        elif (before, after) == ("scheduled", "pending"):
+            sentence = (
+                f"{state} for later, so there is nothing to retry yet; to run it now, 'spinney cancel {job_id}' and "
+                f"then 'spinney retry {job_id}'"
+            )
         else:
             verb = _CANNOT.get(after, f"become {after}")
             sentence = f"{state} and cannot {verb}; 'spinney show {job_id}' shows its state"
