@@ -1,11 +1,12 @@
 """Functions and programs become job types here, when an application's module is imported.
 
-``job_types``   ``JobType``: a handle for submissions, the spec that nodes register, and the stages' runners
-``stage``       the options of a stage, and stages made of functions, programs and external stages
-``functions``   which functions may be stages, so that a worker finds them again
-``signature``   parameters read from the annotations of a function
-``parameters``  parameters checked, made JSON, and converted back for a stage
-``polls``       job types that submit a job for each row of a list, again and again
+``job_types``    ``JobType``: a handle for submissions, the spec that nodes register, and the stages' runners
+``stage``        the options of a stage, and stages made of functions, programs and external stages
+``functions``    which functions may be stages, so that a worker finds them again
+``signature``    parameters read from the annotations of a function
+``parameters``   parameters checked, made JSON, and converted back for a stage
+``json_schema``  the JSON schemas of parameters, with what pydantic leaves out
+``polls``        job types that submit a job for each row of a list, again and again
 
 The decorators of ``spinney.app`` call this package. A ``JobType`` has two sides: the ``spec`` (``spinney.model.types``)
 is data that nodes register in the store and that every program can read; the runners exist only in processes that have

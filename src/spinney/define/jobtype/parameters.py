@@ -5,7 +5,7 @@ two a job. The checks are pydantic's, by the annotations of the stages' function
 same in Python and in JSON (text, numbers, lists of them) nothing is converted in either direction."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from enum import Enum, Flag
+from enum import Enum
 from functools import cache, cached_property, lru_cache, partial
 from itertools import islice
 from math import isfinite
@@ -17,17 +17,13 @@ import orjson
 import typing_extensions as te
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, SchemaError
-from pydantic_core.core_schema import DataclassField, DecimalSchema, EnumSchema, WithDefaultSchema
 
+from spinney.define.jobtype.json_schema import SchemaGenerator
 from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
 from spinney.define.params.environment import check_variables
 from spinney.define.params.redaction import has_secrets, holds_secret
-from spinney.define.params.secrets import is_mark
 from spinney.define.params.validation_errors import (
-    ALLOW_INF_NAN,
-    DECIMAL_DIGITS,
     WHOLE,
     Problem,
     ProblemKind,
@@ -96,7 +92,7 @@ class Parameters:
         """Return the JSON schema that nodes register; empty when any parameters are allowed."""
         if self._anything and not self._fields:
             return {}
-        schema = self._row.json_schema(schema_generator=_SchemaGenerator)
+        schema = self._row.json_schema(schema_generator=SchemaGenerator)
         schema.pop("title", None)
         for name, prop in schema.get("properties", {}).items():
             prop.pop("title", None)
@@ -237,56 +233,6 @@ class Parameters:
         return None
 
 
-class _SchemaGenerator(GenerateJsonSchema):
-    """Generates pydantic's schemas, with the bounds of a ``Decimal`` also for its text, which pydantic takes for any
-    text, and with the numbers of its digits, which JSON schema has no words for."""
-
-    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """Return the schema of a field with a default. Raises UsageError for the mark of a secret in its place: in a
-        model or a dataclass it marks nothing, either."""
-        if is_mark(schema.get("default")):
-            raise UsageError(
-                "Secret() is the default of a field; write Annotated[…, Secret()], with the type of the field in place "
-                "of the dots"
-            )
-        return super().default_schema(schema)
-
-    def enum_schema(self, schema: EnumSchema) -> JsonSchemaValue:
-        """Return the schema of an enum. Values of a ``Flag`` are its members and their combinations; an ``IntFlag`` has
-        all whole numbers."""
-        generated, kind = super().enum_schema(schema), schema["cls"]
-        if issubclass(kind, Flag):
-            del generated["enum"]
-            generated["type"] = "integer"
-            if not issubclass(kind, int):
-                generated |= {"minimum": 0, "maximum": sum(member.value for member in kind)}
-        return generated
-
-    def dataclass_field_schema(self, schema: DataclassField) -> JsonSchemaValue:
-        """Return the schema of a field of a dataclass. Raises UsageError for an InitVar, whose value no instance has:
-        the stage would get the default in its place."""
-        if schema.get("init_only"):
-            raise UsageError(
-                f"{schema['name']!r} is an InitVar, which a dataclass does not keep, so that it could not be stored; "
-                "make it a field"
-            )
-        return super().dataclass_field_schema(schema)
-
-    def decimal_schema(self, schema: DecimalSchema) -> JsonSchemaValue:
-        """Return the schema of a ``Decimal``."""
-        generated = super().decimal_schema(schema)
-        if "anyOf" in generated:
-            number, text = generated["anyOf"]
-            limits: Mapping[str, Any] = schema
-            digits = {key: limits[field] for key, field in DECIMAL_DIGITS.items() if field in limits}
-            if digits or "multipleOf" in number:  # what JSON schema does not say, or not of fractions
-                number |= {"format": "decimal", **digits}
-            text |= {**number, "type": "string", "format": "decimal"}
-            if schema.get("allow_inf_nan"):
-                text[ALLOW_INF_NAN] = True
-        return generated
-
-
 class _Same:
     """An annotation as a key that only equals itself, because unions are equal in any order, but are tried in their
     own."""
@@ -348,7 +294,7 @@ def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[T
     )
     shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
     validator: TypeAdapter[Any] = TypeAdapter(shape)
-    return validator, validator.json_schema(schema_generator=_SchemaGenerator).get("properties", {}).keys()
+    return validator, validator.json_schema(schema_generator=SchemaGenerator).get("properties", {}).keys()
 
 
 def reader(where: str, signature: Signature) -> Reader:
@@ -357,7 +303,7 @@ def reader(where: str, signature: Signature) -> Reader:
     parameters that do not fit: the type has changed since the job was submitted."""
     validator = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
     convert = validator.validate_json
-    schema_of = cache(partial(validator.json_schema, schema_generator=_SchemaGenerator))
+    schema_of = cache(partial(validator.json_schema, schema_generator=SchemaGenerator))
 
     def converted(text: str) -> dict[str, Any]:
         try:
@@ -423,7 +369,7 @@ def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
     """Return which parameter has no JSON form, with its annotation."""
     for name, field in fields.items():
         try:
-            TypeAdapter(field.annotation).json_schema(schema_generator=_SchemaGenerator)
+            TypeAdapter(field.annotation).json_schema(schema_generator=SchemaGenerator)
         except (PydanticUserError, UsageError, *_UNUSABLE):
             return f"{name!r} ({annotation_text(field.annotation)})"
     return "one of them"
