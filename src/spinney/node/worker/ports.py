@@ -113,12 +113,15 @@ class SerialPort:
     __slots__ = ("_channel", "_fence", "_progress")
 
     def __init__(self, channel: SerialChannel, fence: int) -> None:
-        self._channel, self._fence, self._progress = channel, fence, _SentProgress()
+        self._channel, self._fence = channel, fence
+        self._progress: _SentProgress | None = None
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``SerialChannel.ask``."""
-        if verb == "progress" and not self._progress.is_news(**args):
-            return None
+        if verb == "progress":
+            self._progress = self._progress or _SentProgress()
+            if not self._progress.is_news(**args):
+                return None
         return self._channel.ask(self._fence, verb, args)
 
     def cancelled(self) -> bool:
@@ -189,14 +192,17 @@ class ConcurrentPort:
     __slots__ = ("_multiplexer", "_progress", "cancel_requested", "fence")
 
     def __init__(self, multiplexer: RequestMultiplexer, fence: int) -> None:
-        self._multiplexer, self.fence, self._progress = multiplexer, fence, _SentProgress()
+        self._multiplexer, self.fence = multiplexer, fence
+        self._progress: _SentProgress | None = None
         self.cancel_requested = False
         """Whether cancellation of this attempt was requested."""
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Send a request, wait, and return the answer. Raises as ``RequestMultiplexer.ask``."""
-        if verb == "progress" and not self._progress.is_news(**args):
-            return None
+        if verb == "progress":
+            self._progress = self._progress or _SentProgress()
+            if not self._progress.is_news(**args):
+                return None
         return self._multiplexer.ask(self.fence, verb, args)
 
     def cancelled(self) -> bool:
