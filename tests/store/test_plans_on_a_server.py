@@ -74,15 +74,15 @@ def test_jobs_of_calls_that_are_being_written_are_counted_from_the_calls(
     store: SqlStore, job_filter: Filter
 ) -> None:
     """Mostly there are none: beginning with all jobs would read each of them, to find this out."""
-    asked: list[tuple[str, Sequence[Any]]] = []
+    queries: list[tuple[str, Sequence[Any]]] = []
     with store.database.look() as tx:
 
         def run_query(sql: str, args: Sequence[Any] = ()) -> list[Any]:
-            asked.append((sql, args))
+            queries.append((sql, args))
             return tx.all(sql, args)
 
         assert state_counts.counts(run_query, job_filter) == store.counts(job_filter)
-        plans = [tx.column(f"explain {sql}", args) for sql, args in asked if "staging s" in sql]
+        plans = [tx.column(f"explain {sql}", args) for sql, args in queries if "staging s" in sql]
 
     assert plans
     for plan in plans:

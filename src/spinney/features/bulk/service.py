@@ -79,7 +79,8 @@ class Bulk(Service):
         Raises UsageError (or a subclass) for an order or filter that cannot be meant, with the nearest name
         that can, and Forbidden.
         """
-        given, order_scope = job_filter, self._order_scope(order)
+        callers_filter = job_filter
+        order_scope = self._order_scope(order)
         order_scope.require()
         require_order(self, order, order_scope.bounded(job_filter or Filter(ids=tuple(ids))))
         last = next(iter(self.store.job_lists.find(Filter(), newest=True, limit=1)), 0)
@@ -91,9 +92,9 @@ class Bulk(Service):
             job_filter = replace(job_filter, ids=tuple(ids)) if ids else job_filter
             fits = job_filter = order_scope.bounded(self._with_defaults(order.verb, job_filter))
         matching = self.store.job_lists.count(fits, most=COUNTED + 1)
-        if given is not None and not matching:
+        if callers_filter is not None and not matching:
             # Without the caller's name, to which a submitter's filter was narrowed: that one has no jobs is no mistake.
-            require_known(self.store, given, labels=True, within=self.rights.within)
+            require_known(self.store, callers_filter, labels=True, within=self.rights.within)
         plan = Plan(
             order=order, job_filter=job_filter, ids=tuple(dict.fromkeys(ids)), last=last, jobs=matching
         )

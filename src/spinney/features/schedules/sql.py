@@ -251,8 +251,8 @@ class SqlSchedules:
         due when there are more.
 
         Raises UsageError when its times cannot be computed on this host (for example an unknown time
-        zone); that schedule is then left for a minute, so that the others are not delayed. It is raised once an
-        hour for each reason.
+        zone); that schedule is then left for a minute, so that the others are not delayed. Each reason is
+        raised once an hour.
         """
         with self._session.look() as tx:
             # Most calls end here, without waiting for the right to write.
