@@ -93,6 +93,7 @@ SAID: dict[str, tuple[list[str], str, dict[str, str]]] = {
             "completed three": "pending",
         },
     ),
+    "run now": (["run-now", "--type", "one"], "1 run now", {"scheduled": "pending"}),
     "cancel": (["cancel", "--type", "patient"], "1 cancelled", {"resting": "cancelled"}),
     "cancel a tree": (
         ["cancel", "--batch", "{waiting batch}", "--reason", "wrong list"],

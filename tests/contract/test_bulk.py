@@ -19,7 +19,7 @@ from spinney.model.states import SETTLED, State
 from spinney.store.parts import Store
 
 from .everything import STANDS, TYPES, Everything, fill
-from .words import Clock, Site, kind, stage
+from .words import TENACIOUS, Clock, Site, kind, stage
 
 ANN = Actor(by="ann", call="call-1", reason="after the outage")
 PARTICULARS: dict[Verb, dict[str, Any]] = {
@@ -64,6 +64,7 @@ LAWFUL: dict[Verb, set[str]] = {
     | {"waiting batch"},
     Verb.RERUN: {n for n, s in STANDS.items() if s in SETTLED and s is not State.DELETED}
     - {"failed for a need"},
+    Verb.RUN_NOW: {n for n, s in STANDS.items() if s is State.SCHEDULED},
     Verb.CANCEL: {n for n, s in STANDS.items() if s not in SETTLED} - {"waiting batch", "serial root"},
     Verb.HOLD: {n for n, s in STANDS.items() if s not in SETTLED},
     Verb.RELEASE: {n for n, s in STANDS.items() if s is State.HELD},
@@ -651,6 +652,42 @@ def test_a_job_is_moved_out_of_a_queue_that_is_held_and_into_one(site: Site) -> 
     assert site.state(job) is State.PENDING
     apply(site, Verb.MOVE, job, queue="a")
     assert (site.state(job), site.job(job).message) == (State.HELD, str(hold))
+
+
+def test_a_scheduled_job_runs_now(site: Site, made: Everything) -> None:
+    job = made["scheduled"]
+
+    step = apply(site, Verb.RUN_NOW, job, made["pending"])
+
+    assert list(step.touched) == [job]
+    assert step.refused[made["pending"]].startswith(
+        f"job {made['pending']} is pending, not scheduled for later"
+    )
+    assert (site.state(job), site.job(job).wake_us) == (State.PENDING, None)
+    assert job in site.claim_by_job()
+
+
+def test_an_attempt_that_runs_now_keeps_the_number_of_those_before(site: Site) -> None:
+    site.knows(TENACIOUS)
+    job = site.submit_one("tenacious")
+    site.fail(site.run(job), retryable=True)
+    assert site.state(job) is State.SCHEDULED
+
+    apply(site, Verb.RUN_NOW, job)
+
+    assert site.run(job).attempt == 2
+
+
+def test_a_job_that_runs_now_still_waits_for_what_it_needs(site: Site) -> None:
+    site.knows(*TYPES)
+    need = site.submit_one()
+    job = site.submit_one(needs=(need,), at_us=site.now + 10**9)
+
+    apply(site, Verb.RUN_NOW, job)
+    assert (site.state(job), site.job(job).waits_for) == (State.WAITING, "needs")
+    site.pass_(site.run(need))
+
+    assert site.state(job) is State.PENDING
 
 
 def test_a_more_urgent_job_is_claimed_first(site: Site) -> None:

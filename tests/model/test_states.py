@@ -72,8 +72,7 @@ def test_what_may_be_deleted_is_settled_or_held() -> None:
         (
             "scheduled",
             "pending",
-            "job 7 is scheduled for later, so there is nothing to retry yet; to run it now, 'spinney cancel 7' and "
-            "then 'spinney retry 7'",
+            "job 7 is scheduled for later, so there is nothing to retry yet; 'spinney run-now 7' runs it now",
         ),
         (
             "running",

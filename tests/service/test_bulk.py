@@ -213,7 +213,8 @@ def test_jobs_that_fail_meanwhile_are_not_chased(site: Site, bulk: Bulk) -> None
 @pytest.mark.parametrize("verb", Verb)
 def test_cut_off_after_any_step_and_asked_for_again_it_does_the_rest(site: Site, verb: Verb) -> None:
     how: dict[str, Any] = {"reason": "again", "queue": "urgent", "priority": 3}
-    ids = failed(site, 3 * STEP) if verb in (Verb.RETRY, Verb.DELETE) else site.submit(n=3 * STEP)
+    later = {"at_us": site.now + 10**9} if verb is Verb.RUN_NOW else {}
+    ids = failed(site, 3 * STEP) if verb in (Verb.RETRY, Verb.DELETE) else site.submit(n=3 * STEP, **later)
     if verb is Verb.RELEASE:
         run(service(site), Verb.HOLD, *ids, reason="x")
     if verb is Verb.RERUN:

@@ -19,6 +19,7 @@ from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden
 from spinney.model.jobs import Filter
 from spinney.model.operators.bulk_orders import ALLOWED_STATES, Order, Verb
+from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.store.sql import open_store
@@ -31,6 +32,7 @@ ORDERS = [
     Order(verb=Verb.RERUN),
     Order(verb=Verb.RERUN, stage="second"),
     Order(verb=Verb.RERUN, and_after=True),
+    Order(verb=Verb.RUN_NOW),
     Order(verb=Verb.CANCEL),
     Order(verb=Verb.CANCEL, tree=True),
     Order(verb=Verb.HOLD, reason="look"),
@@ -67,9 +69,7 @@ def order_name(order: Order) -> str:
 def test_the_count_of_a_dry_run_is_what_the_verb_then_does(
     site: Site, order: Order, of: str, rights: Rights
 ) -> None:
-    if rights is not ALL_RIGHTS and (
-        order.verb not in (Verb.RETRY, Verb.CANCEL, Verb.HOLD, Verb.RELEASE) or order.and_after or order.queue
-    ):
+    if rights is not ALL_RIGHTS and (order.verb not in OWN_JOB_VERBS or order.and_after or order.queue):
         pytest.skip("no verb of a submitter")
     bulk, ids = service(site, rights), tuple(site.ids())
     which = {

@@ -67,6 +67,7 @@ from spinney.features.jobs.commands import (
     ReleaseJob,
     RerunJob,
     RetryJob,
+    RunJobNow,
 )
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
@@ -248,6 +249,7 @@ CASES: dict[str, Case] = {
     **of_job(CancelJob, "pending"),
     **of_job(RetryJob, "failed"),
     **of_job(RerunJob, "completed"),
+    **of_job(RunJobNow, "scheduled"),
     **of_job(HoldJob, "pending", reason="x"),
     **of_job(ReleaseJob, "held"),
     **of_job(MoveJob, "pending", queue="typed"),
@@ -633,6 +635,7 @@ def _stand(site: Site, place: str, jobs: dict[str, int]) -> There:
         whose: dict[str, Any] = {"collection": place, "submitter": who}
         for state in ("pending", "held", "held by ben"):
             jobs[f"{who} {state}"] = site.submit_one(**whose)
+        jobs[f"{who} scheduled"] = site.submit_one(at_us=site.now + 10**12, **whose)
     for name, job, by in (
         ("ann job", "ann held", ANN),
         ("ben job", "ann held by ben", "ben"),

@@ -33,6 +33,7 @@ _VERBS = (
     "hold",
     "release",
     "delete",
+    "run_now",
     "move",
     "priority",
     "limit",
@@ -158,6 +159,10 @@ class Operator:
                 await self._say(lambda s: job_verbs.release(s, job, by=by, now_us=now))
             case "delete":
                 await self._say(lambda s: job_verbs.delete(s, job, by=by, now_us=now))
+            case "run_now":
+                await self._say(
+                    lambda s: s.bulk.apply(Order(verb=Verb.RUN_NOW), [job], self._actor(), now_us=now)
+                )
             case "move":
                 order = Order(verb=Verb.MOVE, queue=rng.choice(QUEUES))
                 await self._say(lambda s: s.bulk.apply(order, [job], self._actor(), now_us=now))

@@ -55,8 +55,7 @@ class UnlawfulTransition(SpinneyError):
             sentence = f"{state}, so there is nothing to retry; 'spinney rerun {job_id}' runs it again"
         elif (before, after) == ("scheduled", "pending"):
             sentence = (
-                f"{state} for later, so there is nothing to retry yet; to run it now, 'spinney cancel {job_id}' and "
-                f"then 'spinney retry {job_id}'"
+                f"{state} for later, so there is nothing to retry yet; 'spinney run-now {job_id}' runs it now"
             )
         else:
             verb = _CANNOT.get(after, f"become {after}")

@@ -16,7 +16,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import NOT_DELETED
 from spinney.service.service import ASK, Service, limits
 
-_WORDS: Mapping[Verb, str] = {Verb.PRIORITY: "give priorities to"}
+_WORDS: Mapping[Verb, str] = {Verb.PRIORITY: "give priorities to", Verb.RUN_NOW: "start scheduled"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

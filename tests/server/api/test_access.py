@@ -103,6 +103,11 @@ def held(world: World, who: str) -> Made:
     return {**made, "json": {}}
 
 
+def scheduled(world: World, who: str) -> Made:
+    at_us = world.site.now + 10**9
+    return {"job": world.submit("one", collection="lab", submitter=who, at_us=at_us), "json": {}}
+
+
 def context(world: World, who: str) -> Control:
     """The store itself at hand, in somebody's name."""
     return Control(store=world.store, clock=lambda: world.site.now, wake_nodes=lambda: None, by=who)
@@ -292,6 +297,7 @@ ROWS = (
     ),
     Row(method="POST", path="/jobs/{job}/retry", least="submitter", make=failed),
     Row(method="POST", path="/jobs/{job}/rerun", least="operator", make=completed),
+    Row(method="POST", path="/jobs/{job}/run-now", least="submitter", make=scheduled),
     Row(method="POST", path="/jobs/{job}/cancel", least="submitter", make=sends(json={})),
     Row(method="POST", path="/jobs/{job}/hold", least="submitter", make=sends(json={"reason": "x"})),
     Row(method="POST", path="/jobs/{job}/release", least="submitter", make=held),

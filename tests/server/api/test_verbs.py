@@ -41,6 +41,7 @@ def test_a_verb_without_a_body_is_enough(world: World) -> None:
         ("retry", {}, 409),
         ("rerun", {}, 409),
         ("release", {}, 409),
+        ("run-now", {}, 409),
         ("hold", {}, 422),
         ("hold", {"reason": "x", "until": 1}, 422),
         ("move", {"queue": "nowhere"}, 422),

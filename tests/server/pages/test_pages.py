@@ -495,7 +495,7 @@ def test_given_subjobs_left_out_of_a_cancel_when_it_is_asked_again_then_they_sta
 
 
 @pytest.mark.parametrize(
-    "verb", ["retry", "rerun", "cancel", "hold", "release", "delete", "move", "priority"]
+    "verb", ["retry", "rerun", "run-now", "cancel", "hold", "release", "delete", "move", "priority"]
 )
 def test_given_each_verb_when_asked_about_then_its_particulars_are_asked_for(world: World, verb: str) -> None:
     world.submit("one")

@@ -10,7 +10,7 @@
 ``verb_forms``     orders, chosen jobs and results in forms of pages
 ``page``           runs that last longer than a request, and go on inside the server
 
-The verbs are retry, rerun, cancel, hold, release, move, priority and delete; what each does to one job is in
+The verbs are retry, rerun, run-now, cancel, hold, release, move, priority and delete; what each does to one job is in
 ``spinney.store.sql.transitions``. A run takes the jobs that match when it comes to them, up to the last that existed
 when it was planned, so that it never pursues new jobs. A job for which the verb is refused keeps its state, and the
 other jobs of the step go through.

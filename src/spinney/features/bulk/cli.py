@@ -75,6 +75,7 @@ class VerbWording:
 _WORDINGS = {
     Verb.RETRY: VerbWording("retry", "retried", "goes on"),
     Verb.RERUN: VerbWording("rerun", "run again", "runs again"),
+    Verb.RUN_NOW: VerbWording("run now", "run now", "is due now"),
     Verb.CANCEL: VerbWording("cancel", "cancelled", "is cancelled"),
     Verb.HOLD: VerbWording("hold", "held", "is held, or will be when its stage has ended"),
     Verb.RELEASE: VerbWording("release", "released", "is released"),

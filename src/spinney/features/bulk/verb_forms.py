@@ -46,6 +46,7 @@ IDS_MAX = 1_000
 _DONE: Mapping[Verb, str] = {
     Verb.RETRY: "retried",
     Verb.RERUN: "will run again",
+    Verb.RUN_NOW: "due now",
     Verb.CANCEL: "cancelled",
     Verb.HOLD: "held",
     Verb.RELEASE: "released",

@@ -242,6 +242,9 @@ class VerbStep:
                 first = "retry it without a stage first, which retries its subjobs"
             raise Refused(f"job {job_id} would fail again at once, since {reason}; {first}")
 
+    def _run_now(self, operation: Operation, job_id: int) -> None:
+        operation.run_now(job_id)
+
     def _cancel(self, operation: Operation, job_id: int) -> None:
         """Cancel a job, with ``tree`` also jobs below it, as many as the step has room for; the rest is left to the
         next step, or to maintenance if there is none. The job itself is cancelled and reported last. Raises Refused
@@ -340,6 +343,7 @@ class VerbStep:
 _VERBS: Mapping[Verb, Callable[[VerbStep, Operation, int], None]] = {
     Verb.RETRY: VerbStep._retry,
     Verb.RERUN: VerbStep._rerun,
+    Verb.RUN_NOW: VerbStep._run_now,
     Verb.CANCEL: VerbStep._cancel,
     Verb.HOLD: VerbStep._hold,
     Verb.RELEASE: VerbStep._release,

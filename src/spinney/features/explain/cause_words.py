@@ -167,21 +167,21 @@ def _scheduled(job_id: int, facts: Facts) -> Words:
     """The job waits for the time of its submission, or (``stage``) for the one to which its stage deferred
     it."""
     if "stage" not in facts:
-        return _until("it is scheduled for a time still to come", facts)
-    return _until(f"its stage {facts['stage']!r} put it off{_because(facts)}", facts)
+        return _until("it is scheduled for a time still to come", job_id, facts)
+    return _until(f"its stage {facts['stage']!r} put it off{_because(facts)}", job_id, facts)
 
 
 def _retry(job_id: int, facts: Facts) -> Words:
     """The job waits for the time of its next attempt. ``attempt`` counts the failed ones."""
     failure = f"attempt {facts['attempt']} of stage {facts['stage']!r} failed and it waits before the next"
-    return _until(failure + _because(facts), facts)
+    return _until(failure + _because(facts), job_id, facts)
 
 
-def _until(sentence: str, facts: Facts) -> Words:
+def _until(sentence: str, job_id: int, facts: Facts) -> Words:
     """Return the words for a job that waits for a time; a hold that lasts longer is named, since it keeps the job
     then."""
     if "holds" not in facts:
-        return sentence, None
+        return sentence, f"spinney run-now {job_id}"
     more = f" and {len(facts['holds']) - 1} more" if len(facts["holds"]) > 1 and "hold" in facts else ""
     return f"{sentence}; {facts.get('hold', 'a hold')}{more} will keep it then", _release(facts["holds"])
 

@@ -1,5 +1,5 @@
-"""The verbs of the command line, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
-``priority`` and ``delete``.
+"""The verbs of the command line, for jobs by number or by filter: ``retry``, ``rerun``, ``run-now``, ``cancel``,
+``move``, ``priority`` and ``delete``.
 
 Each is a thin command over ``run_verb`` (``spinney.features.bulk.cli``), which counts, asks for confirmation
 and works in steps. ``hold`` and ``release`` are in ``spinney.features.holds.cli``, because they also hold
@@ -138,6 +138,13 @@ def retry(jobs: SomeJobsArgument = None, *, options: RetryOptions) -> None:
 def rerun(jobs: SomeJobsArgument = None, *, options: RetryOptions) -> None:
     """Run settled jobs again from their first stage. A filter without states selects completed jobs."""
     options.run(Verb.RERUN, jobs)
+
+
+@app.command("run-now")
+@with_option_groups
+def run_now(jobs: SomeJobsArgument = None, *, options: VerbOptions) -> None:
+    """Run scheduled jobs now, without waiting for their time or the end of their backoff."""
+    run_verb(Verb.RUN_NOW, jobs, options)
 
 
 @app.command()

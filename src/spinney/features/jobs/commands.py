@@ -79,6 +79,14 @@ class RerunJob(_JobCommand, route="POST /jobs/{job}/rerun", role=Role.OPERATOR, 
     queue: Word | None = Field(default=None, description="The queue in which the job runs from now on.")
 
 
+class RunJobNow(_JobCommand, route="POST /jobs/{job}/run-now", role=Role.SUBMITTER, to="run jobs now"):
+    """Run a scheduled job now.
+
+    It does not wait for the time of its submission or of its next attempt any more."""
+
+    verb = Verb.RUN_NOW
+
+
 class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTER, to="cancel jobs"):
     """Cancel a job.
 

@@ -17,6 +17,7 @@ class Verb(StrEnum):
 
     RETRY = "retry"
     RERUN = "rerun"
+    RUN_NOW = "run-now"
     CANCEL = "cancel"
     HOLD = "hold"
     RELEASE = "release"
@@ -29,6 +30,7 @@ DEFAULT_STATES: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
     {
         Verb.RETRY: (State.FAILED,),
         Verb.RERUN: (State.COMPLETED,),
+        Verb.RUN_NOW: (State.SCHEDULED,),
         Verb.CANCEL: OPEN,
         Verb.HOLD: tuple(s for s in OPEN if s is not State.HELD),
         Verb.RELEASE: (State.HELD,),
@@ -49,6 +51,7 @@ ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
         },
         Verb.RETRY: UNSUCCESSFUL,
         Verb.RERUN: frozenset(ENDED),
+        Verb.RUN_NOW: frozenset({State.SCHEDULED}),
         Verb.DELETE: frozenset({*ENDED, State.HELD}),
     }
 )

@@ -5,7 +5,7 @@ from spinney.model.jobs import Job
 from spinney.model.operators.bulk_orders import DEFAULT_STATES, Verb
 from spinney.model.states import ENDED, TRANSITIONS, UNSUCCESSFUL, State
 
-OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})
+OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.RUN_NOW, Verb.HOLD, Verb.RELEASE})
 """The verbs that submitters may use on their own jobs."""
 
 

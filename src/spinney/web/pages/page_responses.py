@@ -142,6 +142,7 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "json_text": text_formats.json_text,
         "cut": text_formats.cut,
         "capital": text_formats.capital,
+        "verb_name": text_formats.verb_name,
         "exception": text_formats.exception,
         "segment": segment,
         "ago": text_formats.ago,

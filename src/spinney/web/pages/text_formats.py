@@ -162,6 +162,11 @@ def browser(agent: str | None) -> str:
     return agent if name is None else f"{name} on {system}" if system else name
 
 
+def verb_name(verb: str) -> str:
+    """Return a verb as buttons and headings show it: ``Run now`` for ``run-now``."""
+    return verb.replace("-", " ").capitalize()
+
+
 def capital(text: str) -> str:
     """Return a text with a capital letter at its beginning, if that is a word and not a URL or the name of a file or
     stage; the rest is left as it is."""

@@ -1,4 +1,4 @@
-"""Operators' verbs on single jobs: cancel, retry, rerun, move, priority, release, delete.
+"""Operators' verbs on single jobs: cancel, retry, rerun, run now, move, priority, release, delete.
 
 Each verb changes jobs that are not running. It does not touch the attempt of a running job: a cancel request is
 written, which the node reads and the record of the attempt obeys; a new queue or priority counts from the next claim
@@ -242,6 +242,22 @@ class Operation:
         else:
             self.cascade.place(row)
         self.regrowth.reopen_dependants(row.id)
+
+    # --- run now --------------------------------------------------------------------------
+
+    def run_now(self, job_id: int) -> None:
+        """Let a scheduled job run without waiting for its time, whether that was set at submission, by a backoff or by
+        a stage. What else keeps it, such as a need or a hold, still does. Raises NoSuchJob, and Refused for a job in
+        another state."""
+        row = job_rows.find_visible(self.tx, job_id)
+        if row.state is not State.SCHEDULED:
+            state = State.RUNNING if job_rows.leased_fence(self.tx, row.id) is not None else row.state
+            raise Refused(
+                f"job {job_id} is {state}, not scheduled for later; 'spinney show {job_id}' shows its state"
+            )
+        self.tx.run("update jobs set at_us = null where id = ?", (row.id,))
+        self.cascade.place(row._replace(at_us=None))
+        self.ids.append(row.id)
 
     # --- move, priority -------------------------------------------------------------------
 
