@@ -386,7 +386,7 @@ def test_ages_are_spans_or_times(bare: Shell) -> None:
 
 def test_a_failure_is_named_by_the_beginning_of_its_fingerprint(bare: Shell, made: Everything) -> None:
     with open_local_store(url(bare)) as store:
-        groups = {g.fingerprint: g for g in store.failures.groups().groups}
+        groups = {g.fingerprint: g for g in store.failures.groups().items}
     assert groups
     fingerprint, group = next((f, g) for f, g in groups.items() if g.jobs == 1)
 

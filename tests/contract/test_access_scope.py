@@ -171,13 +171,13 @@ def test_failures_are_grouped_of_what_lies_within(site: Site, made: Everything, 
     groups = site.store.failures.groups(within=within)
 
     assert groups.jobs + groups.consequences == len(mine)
-    for group in groups.groups:
+    for group in groups.items:
         there = site.store.jobs(Filter(fingerprint=group.fingerprint, within=within), limit=100)
         assert group.jobs == len(there)
         assert group.first_us == min(job.settled_us or 0 for job in there)
         assert site.store.failures.find(group.fingerprint, within=within) == group.fingerprint
-    hidden = {g.fingerprint for g in site.store.failures.groups().groups} - {
-        g.fingerprint for g in groups.groups
+    hidden = {g.fingerprint for g in site.store.failures.groups().items} - {
+        g.fingerprint for g in groups.items
     }
     for mark in hidden:
         with pytest.raises(Refused, match="no failed job has"):
@@ -187,7 +187,7 @@ def test_failures_are_grouped_of_what_lies_within(site: Site, made: Everything, 
 def test_a_cause_is_counted_for_a_type_within_limits(site: Site, made: Everything) -> None:
     alpha, beta = AccessScope(collections=("alpha",)), AccessScope(collections=("beta",))
 
-    assert {g.type for g in site.store.failures.groups(type_="one", within=alpha).groups} == {"one"}
+    assert {g.type for g in site.store.failures.groups(type_="one", within=alpha).items} == {"one"}
     assert site.store.failures.groups(type_="three", within=alpha).jobs == 0
     assert site.store.failures.groups(type_="three", within=beta).jobs == 1
 

@@ -95,7 +95,7 @@ def test_what_fails_does_not_stop_others(broken: Site) -> None:
 def test_the_reason_names_the_failure_to_filter_by(broken: Site) -> None:
     failing(broken, K)
 
-    (group,) = broken.store.failures.groups().groups
+    (group,) = broken.store.failures.groups().items
     assert group.fingerprint in holds(broken)[0].reason
 
 
@@ -103,7 +103,7 @@ def test_a_reason_is_no_longer_than_reasons_are_and_ends_with_the_failure(broken
     for lease in [broken.run(j) for j in broken.submit("careful", n=K)]:
         broken.fail(lease, error={"type": "app." + "x" * 500}, message="too\x1b[31m long" * 100)
 
-    (group,) = broken.store.failures.groups().groups
+    (group,) = broken.store.failures.groups().items
     reason = holds(broken)[0].reason
     assert len(reason) == 500
     assert reason.endswith(f"(failure {group.fingerprint})")

@@ -34,7 +34,7 @@ def fails(
 
 
 def groups(site: Site, **how: Any) -> list[Failure]:
-    return list(site.store.failures.groups(**how).groups)
+    return list(site.store.failures.groups(**how).items)
 
 
 def test_jobs_that_failed_for_the_same_reason_are_one_group(site: Site) -> None:
@@ -54,7 +54,7 @@ def test_the_largest_group_comes_first_and_all_are_counted(site: Site) -> None:
 
     groups = site.store.failures.groups(limit=2)
 
-    assert [g.jobs for g in groups.groups] == [3, 2]
+    assert [g.jobs for g in groups.items] == [3, 2]
     assert (groups.jobs, groups.causes, groups.consequences) == (6, 3, 0)
 
 
@@ -91,14 +91,14 @@ def test_groups_of_one_type_are_asked_for(site: Site) -> None:
     site.drain(failing=site.children(parent))
 
     groups = site.store.failures.groups(type_="tenacious")
-    assert ([g.type for g in groups.groups], groups.jobs, groups.consequences) == (["tenacious"], 1, 0)
+    assert ([g.type for g in groups.items], groups.jobs, groups.consequences) == (["tenacious"], 1, 0)
     assert site.store.failures.groups(type_="parent").consequences == 1
 
 
 def test_what_was_never_submitted_has_not_failed(site: Site) -> None:
     groups = site.store.failures.groups()
 
-    assert (groups.jobs, groups.causes, groups.consequences, list(groups.groups)) == (0, 0, 0, [])
+    assert (groups.jobs, groups.causes, groups.consequences, list(groups.items)) == (0, 0, 0, [])
 
 
 # --- what failed by itself, and what because of others ------------------------------------------
@@ -135,7 +135,7 @@ def test_what_failed_because_of_its_subjobs_is_a_consequence(site: Site) -> None
     groups = site.store.failures.groups()
 
     assert site.state(parent) is State.FAILED
-    assert [(g.type, g.jobs) for g in groups.groups] == [("one", 2)]
+    assert [(g.type, g.jobs) for g in groups.items] == [("one", 2)]
     assert (groups.jobs, groups.consequences) == (2, 1)
 
 
@@ -218,7 +218,7 @@ def test_a_failure_below_a_superseded_subjob_is_no_cause_in_its_tree(site: Site)
     site.fail(site.run(again), message="another cause")
 
     failures = site.store.failures.groups(root_id=top)
-    assert ([group.message for group in failures.groups], failures.consequences) == (["another cause"], 1)
+    assert ([group.message for group in failures.items], failures.consequences) == (["another cause"], 1)
     assert site.store.bulk.first_failure_us(top) == site.job(again).settled_us
     assert site.store.failures.groups(type_="one").jobs == 2, "they are failed all the same"
 

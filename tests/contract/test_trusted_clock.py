@@ -166,7 +166,7 @@ def test_given_a_process_that_is_ahead_then_no_delivery_is_lost(site: Site) -> N
 def test_given_a_process_that_is_ahead_then_a_cause_of_failures_is_still_the_old_one(site: Site) -> None:
     job = site.submit_one()
     site.record(site.run(job), Outcome.ERROR)
-    (first,) = site.store.failures.groups().groups
+    (first,) = site.store.failures.groups().items
     site.retry(job)
     observe(site)
 
@@ -175,4 +175,4 @@ def test_given_a_process_that_is_ahead_then_a_cause_of_failures_is_still_the_old
 
     site.clock.forward(1)
     site.record(site.run(job), Outcome.ERROR)
-    assert [group.first_us for group in site.store.failures.groups().groups] == [first.first_us]
+    assert [group.first_us for group in site.store.failures.groups().items] == [first.first_us]

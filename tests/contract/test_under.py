@@ -72,7 +72,7 @@ def test_failures_of_one_tree_are_told_apart_and_each_job_has_its_cause(site: Si
     (first, born), (second, _) = children
 
     assert site.store.failures.groups(root_id=first).jobs == 1
-    assert site.store.failures.groups(root_id=second).groups[0].jobs == 2
+    assert site.store.failures.groups(root_id=second).items[0].jobs == 2
     causes = site.store.failures.of(born)
     assert list(causes) == born[:1]
-    assert causes[born[0]].fingerprint == site.store.failures.groups().groups[0].fingerprint
+    assert causes[born[0]].fingerprint == site.store.failures.groups().items[0].fingerprint

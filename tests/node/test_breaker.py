@@ -47,7 +47,7 @@ def test_a_service_that_is_down_stops_its_jobs_and_a_release_lets_them_go_on(clu
     assert f"{K} jobs in a row: ConnectionError: refused by #" in hold.reason
     failed = [j.id for j in cluster.store.jobs(Filter(type="calls_out", states=(State.FAILED,)), limit=JOBS)]
     assert K <= len(failed) < JOBS / 2
-    (group,) = cluster.store.failures.groups().groups
+    (group,) = cluster.store.failures.groups().items
     assert group.jobs == len(failed)
     assert cluster.counts()["held"] == JOBS - len(failed)
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from spinney.model.values.lists import All, Page
 from spinney.model.values.plain_json import plain
 
 CSV = "text/csv"
@@ -32,10 +33,11 @@ _BEFORE_SIGN = re.compile(
 
 
 def item_type(answer: Any) -> type | None:
-    """Return the class of the items of a list's type, ``All[Hold]`` or ``Page[Hold]``; None for other types, and for
-    items without fields."""
-    of = typing.get_args(answer)
-    if not of or "items" not in typing.get_type_hints(typing.get_origin(answer)):
+    """Return the class of the items of a list's type, ``All[Hold]``, ``Page[Hold]`` or a subclass of one; None for
+    other types, and for items without fields."""
+    base = next(iter(getattr(answer, "__orig_bases__", ())), None) if isinstance(answer, type) else answer
+    of = typing.get_args(base)
+    if not of or typing.get_origin(base) not in (All, Page):
         return None
     return of[0] if isinstance(of[0], type) and dataclasses.is_dataclass(of[0]) else None
 

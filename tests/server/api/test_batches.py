@@ -71,7 +71,7 @@ def test_one_batch_has_its_failures_and_its_objects(world: World) -> None:
     page = world.client("viewer").get(f"/api/v1/batches/{top}/objects", params={"limit": 3}).json()
 
     assert other != top
-    assert (shown["failures"]["jobs"], shown["failures"]["groups"][0]["jobs"]) == (1, 1)
+    assert (shown["failures"]["jobs"], shown["failures"]["items"][0]["jobs"]) == (1, 1)
     assert [o["id"] for o in failed["items"]] == children[:1]
     assert [o["id"] for o in page["items"]] == children[:3]
     assert page["next"] == children[2]
@@ -98,7 +98,7 @@ def test_batches_out_of_sight_are_not_there(world: World) -> None:
 
 def test_a_cause_is_found_by_the_beginning_of_its_fingerprint(world: World) -> None:
     batch(world, 4, failing=2)
-    (group,) = world.client("viewer").get("/api/v1/failures").json()["groups"]
+    (group,) = world.client("viewer").get("/api/v1/failures").json()["items"]
 
     body = world.client("viewer").get(f"/api/v1/failures/{group['fingerprint'][:6]}").json()
 
@@ -113,8 +113,8 @@ def test_failures_of_a_type_are_listed_and_an_unknown_type_is_refused_with_the_n
     def listed(type_: str) -> Response:
         return world.client("viewer").get("/api/v1/failures", params={"type": type_})
 
-    assert [group["type"] for group in listed("one").json()["groups"]] == ["one"]
-    assert listed("batch").json()["groups"] == []
+    assert [group["type"] for group in listed("one").json()["items"]] == ["one"]
+    assert listed("batch").json()["items"] == []
     wrong = listed("won")
     assert wrong.status_code == 422
     assert "one" in wrong.json()["detail"]

@@ -34,6 +34,7 @@ FILL = (
 )
 FILLED = {
     "ListJobs",
+    "ListFailures",
     "ListQueues",
     "ListTypes",
     "ListHolds",
@@ -52,6 +53,8 @@ def rows(text: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("command", WITHOUT_PARAMETERS, ids=lambda command: command.__name__)
 def test_every_list_is_answered_as_csv_with_the_same_rows(world: World, command: Any) -> None:
+    world.submit("one")
+    world.site.fail(world.site.claim_one())
     world.submit("one")
     for made in FILL:
         world.control("admin").do(made)

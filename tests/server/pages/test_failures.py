@@ -19,7 +19,7 @@ def fail(world: World, n: int, *, type_: str = "one", message: str = "no <i>prof
         lease = world.site.claim_one()
         error = {"type": "ValueError", "message": message, "traceback": TRACE}
         world.site.record(lease, Outcome.ERROR, message=message, error=error, retryable=False)
-    return next(g.fingerprint for g in world.store.failures.groups(limit=100).groups if g.message == message)
+    return next(g.fingerprint for g in world.store.failures.groups(limit=100).items if g.message == message)
 
 
 def get(world: World, path: str, principal: str = "operator", status: int = 200) -> str:
@@ -102,7 +102,7 @@ def test_given_messages_that_differ_in_numbers_when_the_cause_is_opened_then_one
     for row in (12, 13):
         lease = world.site.run(world.submit("one"))
         world.site.record(lease, Outcome.TIMEOUT, message=f"row {row} took too long", retryable=False)
-    (group,) = world.store.failures.groups(limit=1).groups
+    (group,) = world.store.failures.groups(limit=1).items
 
     text = get(world, f"/failures/{group.fingerprint}")
 

@@ -196,7 +196,7 @@ def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
         last_us=0,
         jobs=3,
     )
-    overview = replace(overview, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
+    overview = replace(overview, failures=FailureGroups(jobs=3, causes=1, consequences=0, items=[group]))
 
     assert titles(overview) == ["3 poison jobs in one.work"]
     old = replace(hold, since_us=overview.stats.at_us - OLD_HOLD_US - 1)

@@ -302,7 +302,7 @@ def test_given_a_live_part_that_was_asked_for_just_now_when_something_changes_th
 def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_are_none_and_it_is_told(
     world: World, failed: int
 ) -> None:
-    mark = world.store.failures.groups(limit=1).groups[0].fingerprint
+    mark = world.store.failures.groups(limit=1).items[0].fingerprint
     client = world.client("operator")
 
     answer = client.post(

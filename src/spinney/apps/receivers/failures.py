@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def causes(groups: "Callable[[str], FailureGroups]") -> "list[Failure]":
     """Return the causes of failures, the newest first. ``groups`` returns those of the jobs of one type: a
     method of a store, or of queries with the rights of a caller."""
-    listed = [failure for name in TYPES for failure in groups(name).groups]
+    listed = [failure for name in TYPES for failure in groups(name).items]
     return sorted(listed, key=lambda failure: -failure.last_us)
 
 

@@ -1,7 +1,5 @@
 """Commands on bridges, which bring jobs from other systems and results back: list them, forget one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +8,7 @@ from spinney.commands import Command
 from spinney.commands.fields import Reason
 from spinney.model.access import Role
 from spinney.model.bridges import BridgeStatus
+from spinney.model.values.lists import All
 from spinney.service.service import Service
 
 BridgeName = Annotated[
@@ -17,21 +16,14 @@ BridgeName = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BridgeList:
-    """The bridges of a store, running or not, by name."""
-
-    items: Sequence[BridgeStatus]
-
-
 class ListBridges(Command, route="GET /bridges", everywhere=True, to="look at bridges"):
     """List bridges to other systems.
 
-    Says how far behind each is, and its last trouble.
+    Running or not, by name: how far behind each is, and its last trouble.
     """
 
-    def run(self, service: Service) -> BridgeList:
-        return BridgeList(items=service.store.bridges.statuses())
+    def run(self, service: Service) -> All[BridgeStatus]:
+        return All(items=service.store.bridges.statuses())
 
 
 class ForgetBridge(

@@ -23,14 +23,14 @@ app = typer.Typer()
 def failures(groups: FailureGroups, *, json: JsonOption = False) -> None:
     """List failed jobs grouped by cause, the most frequent cause first."""
     if json:
-        display.print_json_lines(groups.groups)
+        display.print_json_lines(groups.items)
         return
     for line in _heading(groups):
         typer.echo(line)
-    if groups.groups:
-        digits = unique_prefix_length([f.fingerprint for f in groups.groups])
+    if groups.items:
+        digits = unique_prefix_length([f.fingerprint for f in groups.items])
         display.print_list(
-            groups.groups,
+            groups.items,
             {
                 "FAILURE": lambda failure: failure.fingerprint[:digits],
                 "JOBS": lambda failure: f"{failure.jobs:,}",
@@ -43,7 +43,7 @@ def failures(groups: FailureGroups, *, json: JsonOption = False) -> None:
             },
             json=False,
         )
-        first = groups.groups[0].fingerprint[:digits]
+        first = groups.items[0].fingerprint[:digits]
         typer.echo(f"'spinney retry --failure {first}' retries the jobs with this cause, once it is fixed")
 
 
@@ -54,8 +54,8 @@ def _heading(groups: FailureGroups) -> list[str]:
     if groups.consequences:
         others = counted(groups.consequences, "more job")
         lines.append(f"{others} failed because a subjob or a needed job failed")
-    if groups.causes > len(groups.groups):
-        n = len(groups.groups)
+    if groups.causes > len(groups.items):
+        n = len(groups.items)
         shown = "only the most frequent is" if n == 1 else f"the {n:,} most frequent are"
         lines.append(f"{shown} shown; --limit shows more")
     return lines

@@ -86,5 +86,5 @@ class ShowFailure(Command, route="GET /failures/{fingerprint}"):
 
 def failure_of(queries: Queries, fingerprint: str) -> Failure | None:
     """Return the cause with this fingerprint; None: no job is failed with it now."""
-    groups = queries.failures(limit=GROUPS_MAX).groups
+    groups = queries.failures(limit=GROUPS_MAX).items
     return next((group for group in groups if group.fingerprint == fingerprint), None)

@@ -73,12 +73,12 @@ def with_own_messages(look: Queries, failures: FailureGroups, *, root_id: int | 
     lacks numbers and paths, because the messages of its jobs may differ in them. ``root_id``: the tree whose jobs are
     grouped; None: all jobs are."""
     groups = []
-    for group in failures.groups:
+    for group in failures.items:
         only = Filter(fingerprint=group.fingerprint, root_id=root_id)
         jobs = look.jobs(only, limit=1) if group.jobs == 1 else ()
         message = (jobs[0].message or "").removeprefix(f"{group.exception}: ") if jobs else ""
         groups.append(replace(group, message=message or group.message))
-    return replace(failures, groups=groups)
+    return replace(failures, items=groups)
 
 
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:

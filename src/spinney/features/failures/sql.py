@@ -141,7 +141,7 @@ def _grouped(rows: Sequence[Any], consequences: int, limit: int) -> FailureGroup
         jobs=sum(row[-1] for row in rows),
         causes=len(rows),
         consequences=consequences,
-        groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
+        items=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
     )
 
 

@@ -93,7 +93,7 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     breaker has placed.
     """
     yield from _stuck(shown.queues, shown.nodes)
-    groups = shown.failures.groups
+    groups = shown.failures.items
     yield from (_poison(group) for group in groups if group.exception == POISON)
     yield from (_cause(group, "died", group.message) for group in groups if group.exception == Outcome.DIED)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
@@ -248,7 +248,7 @@ def _named_causes(groups: Sequence[Failure]) -> list[str]:
 
 def _failed_batch(batch: FailedBatch) -> ActionNeeded:
     job, causes = batch.job, batch.causes
-    named = _named_causes(causes.groups)
+    named = _named_causes(causes.items)
     more = f" and {counted(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
     return ActionNeeded(
         id=f"failed-{job.id}",

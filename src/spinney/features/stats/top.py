@@ -200,7 +200,7 @@ def _look(performer: Performs, board: Board) -> Snapshot:
     return Snapshot(
         stats=performer.do(ShowStats()),
         jobs=performer.do(ListJobs(state=states, limit=LISTED_MAX, newest=newest)).items,
-        failures=performer.do(ListFailures(limit=LISTED_MAX)).groups,
+        failures=performer.do(ListFailures(limit=LISTED_MAX)).items,
     )
 
 

@@ -1,7 +1,8 @@
 """Failures of jobs, grouped by their fingerprint."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+from spinney.model.values.lists import All
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,9 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureGroups:
-    """All jobs that are failed or orphaned, as of one snapshot."""
+class FailureGroups(All[Failure]):
+    """All jobs that are failed or orphaned, as of one snapshot. The items are the groups, the largest first, up to the
+    limit."""
 
     jobs: int
     """How many failed by an attempt of their own."""
@@ -31,5 +33,3 @@ class FailureGroups:
     """How many different fingerprints these have."""
     consequences: int
     """How many others failed because of their subjobs or of jobs that they need (or before causes were stored)."""
-    groups: Sequence[Failure]
-    """The groups, largest first, up to the limit."""

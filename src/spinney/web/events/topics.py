@@ -114,7 +114,7 @@ def _nodes(control: Control) -> State_:
 
 def _failures(control: Control) -> State_:
     groups = control.queries.failures(limit=LISTED)
-    return {"jobs": groups.jobs, "groups": {g.fingerprint: g.jobs for g in groups.groups}}
+    return {"jobs": groups.jobs, "groups": {g.fingerprint: g.jobs for g in groups.items}}
 
 
 _PLAIN: Mapping[str, Look] = MappingProxyType(
