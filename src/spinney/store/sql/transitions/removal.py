@@ -10,13 +10,14 @@ taken.
 in a transaction, whether any is open. An operator's verb on a job of the tree removes the mark meanwhile
 (``spare``), and the tree stays until it is marked again. When all jobs were found settled the tree is
 ``going``: from then on nothing in it is opened again, and each transaction removes the last of the jobs that
-are left, in lineage order, the top at the very end.
+are left, in lineage order, the top at the very end. A job without subjobs is checked and removed in one transaction.
 
 **What a crash leaves**: marks, with which the next process that applies retention continues.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from spinney.model.errors import Refused
 from spinney.model.lineage import subtree, top_of
@@ -75,6 +76,27 @@ def any_marked(tx: Tx) -> bool:
     return tx.exists("select 1 from removals limit 1")
 
 
+class _Root(NamedTuple):
+    """The root of a marked tree, as far as it decides about the tree."""
+
+    type: str
+    state: str
+    settled_us: int | None
+    """When it settled or was deleted."""
+    alone: bool
+    """Whether it has no jobs below it."""
+
+
+_ROOTS = (
+    "select jobs.id, jobs.type, jobs.state, case when jobs.state = 'deleted' then "
+    "(select p.since_us from inactive_jobs p where p.job_id = jobs.id) else jobs.settled_us end, "
+    "(select c.id from jobs c where c.parent_id is not null and c.root_id = jobs.id limit 1) is null "
+    "from jobs where jobs.id in (select j.value from json_each(?) j) and jobs.parent_id is null"
+)
+"""The roots of some trees, by one statement, since most jobs have no subjobs. With ``exists`` in place of the subquery
+that has a limit, PostgreSQL would read all subjobs of the store."""
+
+
 class Removal:
     """One step of the removal of marked trees, for one transaction: up to ``LOOKED_AT`` jobs are checked and
     up to ``STEP`` removed, over all marked trees, those with the lowest roots first."""
@@ -84,29 +106,44 @@ class Removal:
         self.removed: list[int] = []
         self._sight = LOOKED_AT
         self._batch: list[int] = []
+        self._spared: list[int] = []
         self._has_cancel_requests = tx.exists("select 1 from cancel_requests limit 1")
         self._met_needs = tx.exists("select 1 from met_needs limit 1")
 
     def run(self) -> None:
         """Check and remove, as much as one transaction allows; ``removed`` has the removed jobs."""
         marked = self.tx.all("select root_id, looked, going from removals order by root_id limit ?", (STEP,))
+        listed = list_text([root_id for root_id, _, _ in marked])
+        roots = {root_id: _Root(*values) for root_id, *values in self.tx.all(_ROOTS, (listed,))}
         for root_id, looked, going in marked:
             if len(self._batch) >= STEP or self._sight <= 0:
                 break
-            if going or self._look(root_id, looked):
-                self._collect(root_id)
-        if self._batch and clear(self.tx, self._batch):
+            root = roots.get(root_id)
+            if going or self._look(root_id, root, looked):
+                self._collect(root_id, alone=root is not None and root.alone)
+        if self._spared:
+            self.tx.delete_listed("removals", "root_id", list_text(self._spared))
+        if not self._batch:
+            return
+        if clear(self.tx, self._batch):
             self._remove()
+        else:  # nothing may open what has lost a part already
+            self._set_going(self._batch)
 
     # --- the walk through a tree ----------------------------------------------------------
 
-    def _look(self, root_id: int, looked: str) -> bool:
-        """Return whether all jobs of the tree were checked and are settled. Otherwise an open tree loses its mark."""
+    def _look(self, root_id: int, root: _Root | None, looked: str) -> bool:
+        """Return whether all jobs of the tree were checked and are settled. Otherwise a tree that is open, in use or no
+        longer due loses its mark, and so does one whose root does not exist."""
         tx = self.tx
         self._sight -= 1
-        if not self._due(root_id) or self._is_in_use(root_id):
-            tx.run("delete from removals where root_id = ?", (root_id,))
+        # The root may have been opened since it was marked.
+        is_due = root is not None and due(self.rules, root.type, root.state, root.settled_us, self.now_us)
+        if root is None or not is_due or self._is_in_use(root_id):
+            self._spared.append(root_id)
             return False
+        if root.alone:
+            return True
         room = max(1, self._sight)
         # Hidden children count, too: those of an attempt that did not pass stay open until the sweep has dropped them.
         rows = tx.all(
@@ -116,25 +153,20 @@ class Removal:
         )
         self._sight -= len(rows)
         if any(state not in SETTLED for _, state in rows):
-            tx.run("delete from removals where root_id = ?", (root_id,))
+            self._spared.append(root_id)
             return False
         if len(rows) == room:
             tx.run("update removals set looked = ? where root_id = ?", (rows[-1][0], root_id))
             return False
-        tx.run("update removals set going = ? where root_id = ?", (True, root_id))
+        self._set_going([root_id])
         return True
 
-    def _due(self, root_id: int) -> bool:
-        """Return whether the root's time is over; it may have been opened since it was marked."""
-        row = self.tx.one(
-            "select j.type, j.state, case when j.state = 'deleted' then p.since_us else j.settled_us end "
-            "from jobs j left join inactive_jobs p on p.job_id = j.id where j.id = ? and j.parent_id is null",
-            (root_id,),
+    def _set_going(self, root_ids: Sequence[int]) -> None:
+        """Note that removal of these trees has begun, so that nothing in them is opened again."""
+        self.tx.run(
+            "update removals set going = ? where root_id in (select j.value from json_each(?) j)",
+            (True, list_text(root_ids)),
         )
-        if row is None:
-            return False
-        type_, state, settled_us = row
-        return due(self.rules, type_, state, settled_us, self.now_us)
 
     def _is_in_use(self, root_id: int) -> bool:
         """Return whether the tree is in use: by an unfinished cancel, a hold on it or on a part of it, or dependants
@@ -162,12 +194,16 @@ class Removal:
 
     # --- removing -------------------------------------------------------------------------
 
-    def _collect(self, root_id: int) -> None:
+    def _collect(self, root_id: int, *, alone: bool) -> None:
         """Add the last jobs of the tree to the batch, up to its size."""
         room = STEP - len(self._batch)
-        job_ids = self.tx.column(
-            "select id from jobs where parent_id is not null and root_id = ? order by lineage desc limit ?",
-            (root_id, room),
+        job_ids = (
+            []
+            if alone
+            else self.tx.column(
+                "select id from jobs where parent_id is not null and root_id = ? order by lineage desc limit ?",
+                (root_id, room),
+            )
         )
         self._batch += job_ids
         if len(job_ids) < room:
