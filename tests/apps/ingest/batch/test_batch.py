@@ -120,6 +120,16 @@ def test_every_row_becomes_an_object(service: Service) -> None:
     assert {(one.order["collection"], one.order["submitter"]) for one in ran.spawned} == {("maps", "ann")}
 
 
+def test_a_batch_that_is_divided_shows_how_far_it_is(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinney.apps.ingest.batches.stages._AT_ONCE", 2)
+
+    ran = Batch(service, checkm(BOOK, PayloadKind.SINGLE_FILE_BATCH_MANIFEST)).run("processing")
+
+    assert ran.harness.progress == [(2 / 3, "2 of 3 objects"), (1, "3 of 3 objects")]
+
+
 def test_the_profiles_priority_counts_where_there_is_one(service: Service) -> None:
     service.profile(priority=42)
     assert Batch(service, b"x", PayloadKind.FILE, "x").run("processing").value == {

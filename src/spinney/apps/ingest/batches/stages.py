@@ -70,9 +70,11 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
         priority = priorities.of_batch(count) if profile.priority is None else profile.priority
         job.data["priority"] = priority  # the base of its objects' own priorities
         kind = objects.options(priority=priority, collection=profile.collection, submitter=order.submitter)
-        rows = _objects(job, order, payload)
+        rows, made = _objects(job, order, payload), 0
         while page := [{"order": row} for row in islice(rows, _AT_ONCE)]:
             job.spawn_many(kind, page)
+            made += len(page)
+            job.progress(made / count, f"{made:,} of {count:,} objects")
     except (NotAdmitted, BadParameters) as error:
         _report_refusal(job, config, profile, order, str(error))
         raise Fail(str(error), retryable=False) from error
