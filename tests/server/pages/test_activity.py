@@ -13,6 +13,7 @@ from spinney.features.stats.activity_page import SPANS
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.outcomes import Outcome
 from spinney.web.pages import time_charts, timelines
+from spinney.web.pages.text_formats import lasting
 from spinney.web.request_context import now_us
 
 MINUTE_US = 60_000_000
@@ -63,6 +64,24 @@ def test_given_a_highest_value_then_the_top_is_round_and_near(highest: float, to
     )
 
     assert float(chart.y_ticks[-1].label) == pytest.approx(top)
+
+
+@pytest.mark.parametrize(
+    ("highest", "marks"),
+    [
+        (0.2, ["100 ms", "200 ms", "300 ms"]),
+        (70, ["30 s", "1 min", "1 min 30 s"]),
+        (500, ["5 min", "10 min", "15 min"]),
+        (9_000, ["1 h", "2 h", "3 h"]),
+        (90_000, ["1 day", "2 days", "3 days"]),
+    ],
+)
+def test_given_times_then_the_marks_are_round_times(highest: float, marks: list[str]) -> None:
+    chart = time_charts.lines(
+        [0], 1, {"running": [highest]}, lasting, {"running": "ran"}, steps=time_charts.TIME_STEPS_S
+    )
+
+    assert [tick.label for tick in chart.y_ticks] == marks
 
 
 def test_given_a_slice_in_which_no_attempt_ended_then_its_title_says_that() -> None:

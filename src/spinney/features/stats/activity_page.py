@@ -18,7 +18,7 @@ from spinney.features.stats.history_sql import HOUR_S, MINUTE_S, QUARTER_S, Figu
 from spinney.web.pages import time_charts
 from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.text_formats import lasting, number
-from spinney.web.pages.time_charts import TimeChart
+from spinney.web.pages.time_charts import TIME_STEPS_S, TimeChart
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -161,7 +161,7 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
         (
             "times",
             "Times, median of a sample",
-            lines(times, lasting, {"waiting": "waited", "running": "ran"}, idle=idle),
+            lines(times, lasting, {"waiting": "waited", "running": "ran"}, idle=idle, steps=TIME_STEPS_S),
         ),
     ]
 

@@ -79,6 +79,24 @@ class TimeChart:
         return any(column.is_gap for column in self.columns)
 
 
+TIME_STEPS_S = (
+    30,
+    60,
+    120,
+    300,
+    600,
+    1_200,
+    1_800,
+    3_600,
+    7_200,
+    14_400,
+    28_800,
+    86_400,
+    172_800,
+    432_000,
+    864_000,
+)
+"""Distances between marks on an axis of times, in seconds: from half a minute to ten days."""
 Series = Mapping[str, Sequence[float | None]]
 """Values by kind (the state whose colour they have), one for each slice."""
 
@@ -120,16 +138,18 @@ def lines(
     recorded: Sequence[bool] | None = None,
     idle: Sequence[bool] = (),
     least: float = 0,
+    steps: Sequence[float] = (),
 ) -> TimeChart:
     """Return a chart with a line for each kind. Parameters are as in ``stacked``; ``recorded``: for each slice, whether
     anything was recorded in it (None: where a kind has a value); ``idle``: for each slice, whether it is known that no
-    attempt ended in it; ``least``: the top of the chart is not below this value."""
+    attempt ended in it; ``least``: the top of the chart is not below this value; ``steps``: the distances between marks
+    for values that are no decimal figures, such as ``TIME_STEPS_S``."""
     if recorded is None:
         recorded = [
             any(value is not None for value in values) for values in zip(*series.values(), strict=True)
         ]
     highest = max((value or 0 for values in series.values() for value in values), default=0)
-    top, y_ticks = _scale(highest, text, least=least)
+    top, y_ticks = _scale(highest, text, least=least, steps=steps)
     columns = _columns(starts_us, width_us, series, text, names, idle)
     return TimeChart(
         columns=[
@@ -182,13 +202,18 @@ def _segments(values: Sequence[float | None], top: float) -> list[str]:
     return [" ".join(points) for points in segments if points]
 
 
-def _scale(highest: float, text: Callable[[float], str], *, least: float) -> tuple[float, list[Tick]]:
-    """Return the value at the top, of which a third is a round number, and the marks up to it."""
+def _scale(
+    highest: float, text: Callable[[float], str], *, least: float, steps: Sequence[float] = ()
+) -> tuple[float, list[Tick]]:
+    """Return the value at the top, of which a third is a round number, and the marks up to it. The distance between
+    marks is one of ``steps`` where they are neither too small nor too large for the values."""
     highest = max(highest, least)
     size = 10.0 ** (len(str(int(highest))) - 1) if highest >= 1 else 1.0
     while size > highest > 0:
         size /= 10
     top = next(size * step for step in (1.5, 3, 6, 9, 12, 15) if size * step >= highest)
+    if steps and top > _Y_TICKS * steps[0]:
+        top = next((_Y_TICKS * step for step in steps if _Y_TICKS * step >= highest), top)
     marks = [top * n / _Y_TICKS for n in range(1, _Y_TICKS + 1)]
     return top, [
         Tick(at=round(FLOOR - n / _Y_TICKS * (FLOOR - TOP), 1), label=text(mark))
