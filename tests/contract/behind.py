@@ -19,7 +19,7 @@ from spinney.store.sql.record.circuit_breaker import ACTOR as BREAKER
 from spinney.store.sql.record.circuit_breaker import IDLE_US
 from spinney.store.sql.store import LOST_BEATS
 from spinney.store.sql.submit import new_jobs, staging
-from spinney.store.sql.transitions import locks
+from spinney.store.sql.transitions import cancel_moves, locks
 from spinney.store.sql.transitions.cascades import PASSED_BY_MOST
 from spinney.store.sql.transitions.failures import FORGET_STEP, KEPT_US
 
@@ -32,6 +32,7 @@ __all__ = [
     "PASSED_BY_MOST",
     "RUN_MAX",
     "access_paths",
+    "cancel_moves",
     "damage",
     "duration_samples",
     "effort_of_names",

@@ -289,6 +289,13 @@ def test_a_tree_is_cancelled_by_a_filter_with_its_top_cancelled(site: Site, bulk
     assert site.states([parent, *born]) == [State.CANCELLED] * 4
 
 
+@pytest.fixture
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step cancels a hundred jobs of a tree, however plain they are."""
+    monkeypatch.setattr("spinney.store.sql.transitions.job_operations.PLAIN_FACTOR", 1)
+
+
+@pytest.mark.usefixtures("_small_steps")
 def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
     parent, _ = site.family(n=450)
     order = Order(verb=Verb.CANCEL, tree=True)
@@ -310,6 +317,7 @@ def test_wide_trees_are_cancelled_to_their_ends(site: Site, bulk: Bulk) -> None:
     assert [parent in step.touched for step in steps] == [False] * 4 + [True]
 
 
+@pytest.mark.usefixtures("_small_steps")
 @pytest.mark.parametrize(
     ("of", "opened"),
     [("batch", {"pending": 1, "cancelled": 450}), ("parent", {"waiting": 1, "pending": 450})],

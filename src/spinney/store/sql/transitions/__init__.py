@@ -8,6 +8,7 @@
 ``deadlocks``       cycles of jobs that wait for each other, found and broken when they close
 ``hold_rows``       holds: laid, ended, and noted for the sweep
 ``hold_moves``      many jobs moved between ``ready`` and held
+``cancel_moves``    many pending jobs of a tree cancelled at once
 ``lease_writes``    the leases of a claim, written lane by lane
 ``attempts``        requests of a running attempt, checked by its fence
 ``failures``        the causes of failures, by fingerprint
@@ -24,7 +25,7 @@ table of ``spinney.model.states``.
 
 Specified by ``tests/contract``, by subject: ``tests/contract/test_needs.py``, ``tests/contract/test_serial.py``,
 ``tests/contract/test_locks.py``, ``tests/contract/test_deadlocks.py``, ``tests/contract/test_regrowth.py``,
-``tests/contract/test_cancel.py``, ``tests/contract/test_delete.py``, ``tests/contract/test_holds.py``,
-``tests/contract/test_retention.py``, ``tests/contract/test_trusted_clock.py``; and at random by
-``tests/contract/test_machine.py`` and ``tests/contract/test_holds_machine.py``.
+``tests/contract/test_cancel.py``, ``tests/contract/test_cancel_moves.py``, ``tests/contract/test_delete.py``,
+``tests/contract/test_holds.py``, ``tests/contract/test_retention.py``, ``tests/contract/test_trusted_clock.py``; and at
+random by ``tests/contract/test_machine.py`` and ``tests/contract/test_holds_machine.py``.
 """

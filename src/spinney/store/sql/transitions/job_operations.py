@@ -11,7 +11,7 @@ from collections.abc import Collection
 from spinney.model.attempts.progress import again_stages, stages_from
 from spinney.model.errors import Refused, UnlawfulTransition
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.lineage import subtree
+from spinney.model.lineage import ancestors, subtree
 from spinney.model.settings.holds import Scope, UnderHold
 from spinney.model.states import ENDED, SETTLED, UNSUCCESSFUL, State, require
 from spinney.model.types import TypeSpec
@@ -19,9 +19,13 @@ from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import hold_rows, placement, regrowth, removal
+from spinney.store.sql.transitions import cancel_moves, hold_rows, placement, regrowth, removal
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.regrowth import Regrowth
+
+PLAIN_FACTOR = 5
+"""A step through a tree that is cancelled comes to so many times as many jobs as its limit, where they are plain
+(``cancel_moves``)."""
 
 
 class Operation:
@@ -73,12 +77,29 @@ class Operation:
         return row
 
     def cancel_below(self, top: Row, after: str, limit: int) -> str | None:
-        """Do one step of cancelling a tree: up to ``limit`` jobs below ``top``, in lineage order, behind the
-        lineage ``after``. Return the lineage where to continue; None: this was the last step. ``left_open``
-        says afterwards whether any of them is still open, because it runs or waits for children."""
+        """Do one step of cancelling a tree: up to ``limit`` jobs below ``top`` one by one, and all plain ones before
+        these, in lineage order, behind the lineage ``after``. Return the lineage where to continue; None: this was the
+        last step. ``left_open`` says afterwards whether any of them is still open, because it runs or waits for
+        children."""
         start, until = subtree(top.lineage)
-        below = job_rows.below(self.tx, top.root_id, max(after, start), until, limit)
-        unsettled = [r.id for r in below if r.state not in SETTLED and not job_rows.is_hidden(self.tx, r.id)]
+        most = limit * PLAIN_FACTOR
+        below = job_rows.below(self.tx, top.root_id, max(after, start), until, most)
+        is_last = len(below) < most
+        open_ = [r for r in below if r.state not in SETTLED]
+        reason = placement.tree_cancel_reason(self.tx, (*ancestors(top.lineage), top.id))
+        plain = [] if reason is None else cancel_moves.plain(self.tx, open_)
+        plain_ids = {r.id for r in plain}
+        others = [r for r in open_ if r.id not in plain_ids]
+        if len(others) > limit:
+            # Those take many statements each: the step ends with the last that it has room for.
+            end, is_last = others[limit - 1].lineage, False
+            plain, others = [r for r in plain if r.lineage < end], others[:limit]
+        else:
+            end = below[-1].lineage if below else ""
+        if reason is not None:
+            cancel_moves.cancel(self.cascade, plain, reason)
+            self.ids += [r.id for r in plain]
+        unsettled = [r.id for r in others if not job_rows.is_hidden(self.tx, r.id)]
         for job_id in unsettled:
             # Read again: the cancellation of an earlier one may have settled this one.
             self._cancel_one(job_rows.find(self.tx, job_id))
@@ -86,7 +107,7 @@ class Operation:
         self.left_open = self.left_open or any(
             job_rows.find(self.tx, j).state not in SETTLED for j in unsettled
         )
-        return below[-1].lineage if len(below) == limit else None
+        return None if is_last else end
 
     def cancel_top(self, job_id: int) -> None:
         """Cancel the top of a tree, last; the cancel request is deleted when no job below is open any more."""

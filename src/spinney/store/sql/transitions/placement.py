@@ -8,7 +8,7 @@ those that put a job into ``ready`` or ``inactive_jobs``.
 An open job that is not leased has a row in exactly one of these two tables, except while a long submission is
 being placed. Locks are not in the list: a claim finds out whether they are free, and lets the job wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from spinney.model.errors import SpinneyError
@@ -27,11 +27,22 @@ def cancel_reason(tx: Tx, row: Row) -> str | None:
     this costs one look into an empty table."""
     if not tx.exists("select 1 from cancel_requests limit 1"):
         return None
-    for job_id in (*ancestors(row.lineage), row.id):
-        request = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
-        if request is not None and (job_id == row.id or request[2]):
-            return f"cancelled by {request[0]}" + (f": {request[1]}" if request[1] else "")
-    return None
+    return tree_cancel_reason(tx, ancestors(row.lineage)) or _cancel_reason(tx, row.id, (False, True))
+
+
+def tree_cancel_reason(tx: Tx, job_ids: Iterable[int]) -> str | None:
+    """Return the reason of the first cancel request for a tree on one of these jobs; None: there is none."""
+    reasons = (_cancel_reason(tx, job_id, (True,)) for job_id in job_ids)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _cancel_reason(tx: Tx, job_id: int, tree: Collection[bool]) -> str | None:
+    """Return the reason of the cancel request on this job. ``tree``: whether requests for a whole tree count, or those
+    for the job alone."""
+    request = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
+    if request is None or bool(request[2]) not in tree:
+        return None
+    return f"cancelled by {request[0]}" + (f": {request[1]}" if request[1] else "")
 
 
 class Placement:
