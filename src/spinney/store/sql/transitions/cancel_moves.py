@@ -53,11 +53,10 @@ def cancel(cascade: Cascade, rows: Sequence[Row], reason: str) -> None:
         "update jobs set state = 'cancelled', settled_us = ? where id in (select j.value from json_each(?) j)",
         (now_us, listed),
     )
-    # "where true" as in ``hold_moves.to_held``.
     tx.run(
         "insert into inactive_jobs (job_id, state, since_us, priority, reason) "
-        "select jobs.id, 'cancelled', ?, jobs.priority, ? from json_each(?) j join jobs on jobs.id = j.value "
-        "where true on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
+        "select jobs.id, 'cancelled', ?, jobs.priority, ? from jobs where jobs.id in (select j.value from json_each(?) j) "
+        "on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
         "wake_us = null, waits_for = null, priority = excluded.priority, reason = excluded.reason, "
         "fingerprint = null, wants_amount = null, wants_capacity = null",
         (now_us, reason, listed),
@@ -68,8 +67,8 @@ def cancel(cascade: Cascade, rows: Sequence[Row], reason: str) -> None:
         (False, listed),
     )
     tx.run(
-        "insert into children_left (parent_id, bad, child_id) select jobs.parent_id, ?, jobs.id "
-        "from json_each(?) j join jobs on jobs.id = j.value where jobs.superseded is null",
+        "insert into children_left (parent_id, bad, child_id) select jobs.parent_id, ?, jobs.id from jobs "
+        "where jobs.id in (select j.value from json_each(?) j) and jobs.superseded is null",
         (True, listed),
     )
     tx.run(
