@@ -1,5 +1,7 @@
 """The guard: whatever happens to whom, nothing of a node outlives it."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import time
@@ -103,6 +105,37 @@ def test_a_node_that_was_declared_dead_stops_at_once(cluster: Cluster) -> None:
     )
     assert log.splitlines()[-1].startswith("spinney: node oak has ended by itself, for the reason above; ")
     assert not cluster.living()
+
+
+@pytest.mark.parametrize("fault", ["late", "guard killed", "declared dead"])
+def test_a_log_that_nobody_reads_keeps_no_node_from_ending_its_attempts(
+    cluster: Cluster, tmp_path: Path, fault: str
+) -> None:
+    """As of a terminal that is stopped by Ctrl-S, or a log collector that hangs."""
+    unread = tmp_path / "log"
+    os.mkfifo(unread)
+    reader = os.open(unread, os.O_RDONLY | os.O_NONBLOCK)
+    node = cluster.start(log=unread, lease_period_s=1.5 if fault == "late" else 60.0).joined()
+    _stubborn_work(cluster)
+    _fill(unread)
+    if fault == "late":
+        os.kill(node.supervisor(), signal.SIGSTOP)
+    elif fault == "guard killed":
+        node.kill()
+    else:
+        cluster.store.recover(node.info().id, None, now_us=now_us())  # type: ignore[union-attr]
+    until(lambda: not cluster.living(), "everything has ended")
+    os.close(reader)
+
+
+def _fill(pipe: Path) -> None:
+    """Leave no room in a pipe."""
+    writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, b"\n"):
+            pass
+    os.close(writer)
 
 
 def test_what_died_with_its_node_goes_on_in_the_next_and_what_may_not_run_twice_is_orphaned(

@@ -10,6 +10,7 @@ import sys
 from typing import NoReturn
 
 from spinney.host.standard_streams import ensure_open
+from spinney.host.unread_log import UnblockedHandler
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.guard import AWAITED, guard
 from spinney.node.settings import STARTER_VARIABLE, NodeSettings
@@ -49,8 +50,9 @@ def run_node(settings: NodeSettings) -> int:
 
 def set_up_log(level: str) -> None:
     """Log one line for each event on stderr, from this level on (``debug``, ``info``, ``warning`` or
-    ``error``). httpx says less, since it would log whole URLs, and the query of a webhook's may be a secret."""
-    logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)
+    ``error``). A reader that hangs loses lines, and stops nobody. httpx says less, since it would log whole URLs, and
+    the query of a webhook's may be a secret."""
+    logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=[UnblockedHandler(sys.stderr)])
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 from functools import partial
 
+from spinney.host.unread_log import write_line
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.node.instance import Instance
 from spinney.node.lifecycle.deadline import Deadline
@@ -155,7 +156,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _say(error: BaseException) -> int:
-    """Print one sentence on stderr and return the exit code. The traceback of an unexpected error is logged."""
+    """Write one sentence to stderr and return the exit code. The traceback of an unexpected error is logged."""
     code = EXIT_LOST
     if isinstance(error, SpinneyError):
         sentence, code = str(error), error.exit_code
@@ -169,7 +170,7 @@ def _say(error: BaseException) -> int:
             f"the node cannot go on because of a fault in spinney ({type(error).__name__}: {error}); "
             f"start it again, and report what the log says above"
         )
-    print(f"spinney: {sentence}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
+    write_line(sys.stderr, f"spinney: {sentence}")
     return code
 
 

@@ -22,6 +22,7 @@ import shlex
 import signal
 import sys
 
+from spinney.host.unread_log import write_line
 from spinney.model.values.store_urls import without_password
 from spinney.model.values.times import now_us
 from spinney.node import instance as instances
@@ -63,13 +64,13 @@ def guard(settings: NodeSettings) -> int:
         supervisor = _start(settings, instance, lock_fd, deadline)
         try:
             code = _watch(supervisor, deadline)
-            if code and deadline.holds:  # it had joined, and has not left
-                _say_how_to_start(settings)
-            return code
         finally:
             proctree.kill_descendants()
             if not deadline.holds:  # it has left, or never joined: no other node needs its traces
                 instances.clear(settings.run_path(), instance)
+        if code and deadline.holds:  # it had joined, and has not left
+            _say_how_to_start(settings)
+        return code
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(lock_fd)
@@ -133,16 +134,16 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
 
 
 def _say_how_to_start(settings: NodeSettings) -> None:
-    """Print how to start a node again that has ended by itself; it is the last line on the terminal."""
+    """Write how to start a node again that has ended by itself; it is the last line on the terminal."""
     store = without_password(settings.store)
     command = shlex.join(["spinney", "node", settings.app, "--name", settings.name, "--store", store])
     again = f"Start it again: {command} (with its other options), or let systemd do it (docs/spinney-node.service)"
     if settings.starter is not None:
         again = f"Start the bridge {settings.starter} again by its own command, which starts the node"
-    print(  # noqa: T201 - the sentence for the terminal
+    write_line(
+        sys.stderr,
         f"spinney: node {settings.name} has ended by itself, for the reason above; what it ran goes back to its queue. "
         f"{again}",
-        file=sys.stderr,
     )
 
 
