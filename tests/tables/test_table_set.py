@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from servers import postgres_schema
 from small_disk import small_disk
 from spinney.errors import UsageError
-from spinney.tables import TablesAway, TableSet, TablesUnusable
+from spinney.tables import TablesAway, TableSet, TablesUnusable, postgres
 
 MIGRATION = """
 import sqlalchemy as sa
@@ -203,6 +203,20 @@ def test_a_server_that_does_not_listen_is_away(migrations: Path) -> None:
     with pytest.raises(TablesAway, match="cannot be reached") as away:
         database.checked()
     assert "hidden" not in str(away.value)
+
+
+def test_a_server_that_gives_no_answer_is_away(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason: it hangs, or the network swallows what is sent."""
+    with postgres_schema() as url:
+        database = shelves(migrations).open(url)
+        database.init()
+        monkeypatch.setattr(postgres, "_ANSWER_S", 0.3)
+        with pytest.raises(TablesAway, match=r"no answer within 0\.3 s"), database.write() as connection:
+            connection.execute(text("insert into shelf_books (title) select 'Emma' from pg_sleep(2)"))
+        monkeypatch.undo()
+        with database.read() as connection:
+            assert connection.execute(text("select title from shelf_books")).scalars().all() == []
+        database.close()
 
 
 UNCLOSED = """

@@ -7,9 +7,10 @@ The password is only in the parameters of the driver. The names that are shown c
 and a URL that cannot be parsed is not shown at all, since any part of it may be the password.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import QueuePool
 
@@ -19,6 +20,7 @@ from spinney.tables.database import POOL, Database, writes
 from spinney.tables.declaration import TableDeclaration
 from spinney.tables.errors import TablesAway, TablesUnusable
 
+T = TypeVar("T")
 _EACH = (
     "set local lock_timeout = '60s'; set local statement_timeout = '300s'; "
     # An idle writer keeps the locks of its rows; a reader of a long result keeps nothing.
@@ -29,7 +31,11 @@ _CONNECTING: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
 }
+_ANSWER_S = 330.0
+"""How long an answer is waited for: the server ends a statement before that, and says so. Where none comes, the server
+hangs, or the network swallows what is sent."""
 _FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
 
 
@@ -50,6 +56,21 @@ def open_postgres(tables: TableDeclaration, url: str) -> Database:
     return Database(tables, engine, backend.name, backend)
 
 
+class _Connection(psycopg.Connection[Any]):
+    """A connection that is closed when an answer does not come."""
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait for an answer. Raises psycopg.OperationalError after ``_ANSWER_S``, and closes the connection, because
+        the answer might still come."""
+        try:
+            return super().wait(gen, interval, _ANSWER_S if timeout is None else timeout)
+        except psycopg.errors._WaitTimeout:
+            if timeout is not None:  # the caller waits for something that need not come
+                raise
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"no answer within {_ANSWER_S:g} s") from None
+
+
 class _Postgres:
     """The backend for a PostgreSQL database. ``name`` is what messages show, without the password."""
 
@@ -64,7 +85,7 @@ class _Postgres:
     def connect(self) -> "psycopg.Connection[Any]":
         conninfo = psycopg.conninfo.make_conninfo(**self._conninfo)
         # Whatever a DBA has set: texts have letters that other encodings lack.
-        return psycopg.connect(conninfo, prepare_threshold=None, client_encoding="UTF8")
+        return _Connection.connect(conninfo, prepare_threshold=None, client_encoding="UTF8")
 
     def begin(self, connection: Connection) -> None:
         """Make the settings of one transaction. A reader gets a snapshot (REPEATABLE READ, read only)."""
