@@ -22,6 +22,7 @@ from starlette.responses import Response
 from contract.words import RealClock, Site
 from http_listener import Listening
 from spinney.client import Client
+from spinney.client.streaming import CommandLines
 from spinney.commands.control import Control
 from spinney.features.accounts.commands import (
     AddUser,
@@ -33,6 +34,7 @@ from spinney.features.accounts.commands import (
     RevokeToken,
     find_token,
 )
+from spinney.features.bulk.commands import CanaryFields, RunBulk
 from spinney.features.jobs.commands import CancelJob
 from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role
@@ -41,9 +43,11 @@ from spinney.model.jobs import Filter, Lease
 from spinney.model.rights.accounts import digest
 from spinney.server.application import Parts, make
 from spinney.server.http_server import listen_unix
+from spinney.service import canary
 from spinney.service.sign_in import ClientInfo, SignIn
 from spinney.store.parts import Store
 from spinney.store.sql import open_store
+from spinney.web.api import command_progress
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.identity.cookies import Cookies
 from spinney.web.request_context import now_us
@@ -458,6 +462,31 @@ def test_given_a_verb_over_many_jobs_and_rights_that_change_then_it_stops_betwee
     problem = orjson.loads(last)["problem"]
     assert problem["status"] == 403
     assert "stopped between two steps" in problem["detail"]
+
+
+def test_given_a_verb_that_has_nothing_to_report_then_empty_lines_show_that_it_goes_on(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy would end a silent connection, and a client could not know whether the server is still there."""
+    monkeypatch.setattr(canary, "LOOK_S", 0.5)
+    monkeypatch.setattr(command_progress, "BEAT_S", 0.1)
+    _, lease = hall.printing(b"")
+    hall.site.fail(lease)
+    trial = CanaryFields(first=1, stop_at=0.5, patience_s=0.4)
+    retry = RunBulk(verb="retry", ids=[lease.job_id, hall.job()], canary=trial)
+
+    response = httpx.post(
+        f"{hall.listening.url}/api/v1/jobs/verbs",
+        headers=hall.token(hall.user()) | {"Accept": "application/x-ndjson"},
+        json=retry.model_dump(mode="json", exclude_unset=True),
+        timeout=PATIENCE_S,
+    )
+
+    assert "\n\n" in response.text
+    answer = CommandLines(retry, None)
+    for line in response.text.splitlines():
+        answer.take(line)
+    assert answer.report.touched == 1
 
 
 # --- what goes on -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ UNIX = "unix:"
 ONE_BYTE = {"Range": "bytes=0-0"}
 """The header for so little content that an answer shows only whether it may be read."""
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
-"""Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
+"""Where nothing may come for long though the server lives: followed output."""
 
 _CA_FILE = "SSL_CERT_FILE"
 """The environment variable by which httpx, like OpenSSL, finds the certificates to trust."""
@@ -133,9 +133,10 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
 
 
 def lines_request(call: Call[Any]) -> dict[str, Any]:
-    """Return a call whose answer is to come in lines, as the arguments of httpx."""
+    """Return a call whose answer is to come in lines, of which the server sends one every 15 s, as the arguments of
+    httpx."""
     request = request_of(call)
-    return request | {"headers": request["headers"] | {"Accept": NDJSON}, "timeout": _SILENT_S}
+    return request | {"headers": request["headers"] | {"Accept": NDJSON}, "timeout": TIMEOUT_S}
 
 
 def output_arguments(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:

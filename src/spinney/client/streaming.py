@@ -114,7 +114,10 @@ class CommandLines(Generic[T]):
         return self._report
 
     def take(self, line: str) -> None:
-        """Take the next line. Raises the error that a line with a problem describes, and what ``tell`` raises."""
+        """Take the next line; an empty one shows only that the server is there. Raises the error that a line with a
+        problem describes, and what ``tell`` raises."""
+        if not line:
+            return
         ((name, value),) = orjson.loads(line).items()
         if name == "problem":
             raise error_from_response(int(value.get("status", 0)), orjson.dumps(value))

@@ -4,6 +4,9 @@
     {"report": {…}}      the last line, with the result; or
     {"problem": {…}}     the last line, with the reason why there is none
 
+While there is nothing to report, an empty line goes out every ``BEAT_S`` seconds: a reverse proxy would close a silent
+connection, and the command would be stopped; and a client could not know whether the server is still there.
+
 The status is 200 before anything is known, so a client must read the last line to learn whether the command
 succeeded. A response without either ended early: the connection was lost, and the same request does the
 rest."""
@@ -20,6 +23,9 @@ from spinney.model.errors import Refused
 from spinney.web.api.json_routes import line
 from spinney.web.problems import of_error
 from spinney.web.request_context import RequestContext
+
+BEAT_S = 15.0
+"""The longest time without a line, in seconds."""
 
 
 class CommandRun:
@@ -52,7 +58,7 @@ class CommandRun:
         done = asyncio.create_task(self.answer())
         done.add_done_callback(lambda _: self._lines.put_nowait(None))
         try:
-            while (text := await self._lines.get()) is not None:
+            while (text := await self._next()) is not None:
                 yield text
             error = done.exception()
             if error is None:
@@ -62,6 +68,14 @@ class CommandRun:
                 yield b'{"problem":' + bytes(problem.body) + b"}\n"
         finally:
             self._ended.set()
+
+    async def _next(self) -> bytes | None:
+        """Return the next line, which is empty when nothing comes for ``BEAT_S``; None at the end."""
+        try:
+            async with asyncio.timeout(BEAT_S):
+                return await self._lines.get()
+        except TimeoutError:
+            return b"\n"
 
     def _tell(self, progress: Any) -> None:
         """Queue a line for this report; the command calls this in its thread. Raises Refused when the client
