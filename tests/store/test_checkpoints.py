@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from small_disk import small_disk
+from spinney.model.errors import StoreUnavailable
 from spinney.store.sql.connection.sqlite import CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES, SqliteDatabase
 from spinney.store.sql.store import SqlStore
 
@@ -72,3 +73,20 @@ def fill(database: SqliteDatabase, pages: int, **how: bool) -> None:
 
 def size(database: SqliteDatabase) -> int:
     return database.path.stat().st_size
+
+
+def test_a_log_that_was_removed_is_named_and_the_process_that_has_it_open_saves_its_contents(
+    database: SqliteDatabase,
+) -> None:
+    database.path.with_name("x.db-wal").unlink()
+    other = SqliteDatabase(database.path)
+    with pytest.raises(
+        StoreUnavailable, match=r"x\.db-wal, was removed .* end all nodes and servers by SIGTERM"
+    ):
+        other.data_version()
+
+    database.close()
+
+    with other.look() as tx:
+        assert tx.value("select count(*) from filling") == 0
+    other.close()

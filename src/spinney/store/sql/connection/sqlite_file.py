@@ -120,6 +120,11 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
     answer), StoreUnusable (no database, no right to write), StoreLocked, or the error itself when it is a fault of the
     statement."""
     text = str(error)
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return StoreUnavailable(
+            f"the log of the store, {path}-wal, was removed or shortened while a process has the store open; end all "
+            f"nodes and servers by SIGTERM, so that they write what they still have of it into {path}, then go on"
+        )
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if "full" in text or ("disk I/O" in text and _no_room(path)):
