@@ -219,6 +219,14 @@ def test_a_server_that_gives_no_answer_is_away(migrations: Path, monkeypatch: py
         database.close()
 
 
+def test_a_standby_is_said_to_be_one(migrations: Path) -> None:
+    with postgres_schema() as url:
+        database = shelves(migrations).open(f"{url}&options=-cdefault_transaction_read_only%3Don")
+        with pytest.raises(TablesAway, match="it is a standby, or was set so; name the primary server"):
+            database.init()
+        database.close()
+
+
 UNCLOSED = """
 import gc, sys
 from pathlib import Path

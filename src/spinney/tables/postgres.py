@@ -120,11 +120,13 @@ class _Postgres:
             )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
             return TablesAway(f"{name} did not answer in time ({message}); see pg_stat_activity, then go on")
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            return TablesAway(
+                f"{name} takes no changes ({message}): it is a standby, or was set so; name the primary server, and "
+                "check that no transaction of read() writes"
+            )
         if isinstance(
-            error,
-            psycopg.errors.IdleInTransactionSessionTimeout
-            | psycopg.errors.ReadOnlySqlTransaction
-            | psycopg.errors.DeadlockDetected,
+            error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.DeadlockDetected
         ):
             return TablesAway(f"{name} ended the transaction ({message}); go on")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
