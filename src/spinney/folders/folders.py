@@ -268,7 +268,7 @@ def check_token(root: Path, token: str) -> None:
     except OSError as error:
         raise StoreUnusable(
             f"cannot read the folder root {root}: {error.strerror or error}; "
-            f"fix its permissions or name the right folder"
+            f"check its permissions and its disk, or name the right folder"
         ) from error
     if present is None:
         raise _unmarked(root)

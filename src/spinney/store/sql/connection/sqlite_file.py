@@ -133,7 +133,8 @@ def explanation(path: Path, error: sqlite3.Error) -> Exception:
         )
     if "not a database" in text or "malformed" in text or "encrypted" in text:
         return StoreUnusable(
-            f"{path} is no database or is damaged; restore it from a backup or name another store"
+            f"{path} is no database or is damaged; see in the kernel's log whether its disk has failed, and if not, "
+            "restore it from a backup or name another store"
         )
     if "readonly" in text or "unable to open" in text:
         return unwritable(path)
@@ -168,7 +169,7 @@ def unwritable(path: Path) -> StoreUnusable:
         )
     return StoreUnusable(
         f"cannot write to the store {path}, which SQLite has to do even to read it; check the owner and rights of it "
-        f"and its folder, or read a backup of it"
+        f"and its folder, and its disk, or read a backup of it"
     )
 
 
