@@ -911,6 +911,7 @@ def _rows(site: Site) -> list[Any]:
     [
         (Scope.TYPE, "onne", UnknownType, "did you mean 'one'"),
         (Scope.QUEUE, "defaultt", UsageError, "did you mean 'default'"),
+        (Scope.EVERYTHING, "slow", UsageError, "has no name"),
         (Scope.JOB, "99", NoSuchJob, "no job 99"),
         (Scope.TREE, "99", NoSuchJob, "no job 99"),
         (Scope.COLLECTION, "a b", BadName, "cannot name a collection"),
@@ -924,6 +925,16 @@ def test_what_cannot_be_meant_is_refused(
         lay(site, scope, name)
 
     assert site.store.holds.all() == []
+
+
+def test_a_tree_whose_number_has_leading_zeros_is_held(site: Site) -> None:
+    top, children = site.family(n=3)
+
+    hold = lay(site, Scope.TREE, f"00{top}")
+
+    assert (hold.name, site.claim()) == (str(top), [])
+    swept(site)
+    assert held(site, *children)
 
 
 def test_a_single_job_that_has_settled_cannot_be_held(site: Site) -> None:

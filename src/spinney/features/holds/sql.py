@@ -76,7 +76,7 @@ class SqlHolds:
         """
         with self._session.write() as tx:
             if scope is not Scope.JOB:
-                _check_name(tx, self._registry, scope, name)
+                name = _checked_name(tx, self._registry, scope, name)
                 return hold_rows.lay(tx, self._registry, scope, name, reason, actor, until_us, False, now_us)
             # A single job is moved out of ready at once, which takes no sweep and does not change the
             # registry.
@@ -109,7 +109,7 @@ class SqlHolds:
         """Return how many jobs a wide hold (``lay`` and the sweep after it) would hold. Raises what
         ``lay`` raises."""
         with self._session.look() as tx:
-            _check_name(tx, self._registry, scope, name)
+            name = _checked_name(tx, self._registry, scope, name)
             return hold_previews.of_laying(tx, scope, name)
 
     def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
@@ -261,18 +261,24 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
     ]
 
 
-def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
-    """Raise an error for a name that a hold cannot have. A collection or submitter may be held before its first job is
-    submitted."""
+def _checked_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> str:
+    """Return the name in the form in which claims look for it. Raises an error for one that a hold cannot have. A
+    collection or submitter may be held before its first job is submitted."""
+    if scope is Scope.EVERYTHING and name:
+        raise UsageError(
+            f"a hold on everything has no name; leave out {name[:100]!r}, or give the scope of what has this name"
+        )
     if scope is Scope.TREE:
         row = job_rows.find_visible(tx, int(name))
         if row.state is State.DELETED:
             raise NoSuchJob(row.id)
-    elif scope is Scope.TYPE and name not in registry.types:
+        return str(row.id)
+    if scope is Scope.TYPE and name not in registry.types:
         raise UnknownType(unknown("job type", name, registry.types))
-    elif scope is Scope.QUEUE and name not in (queues := registry.queue_names()):
+    if scope is Scope.QUEUE and name not in (queues := registry.queue_names()):
         raise UsageError(unknown("queue", name, queues))
-    elif scope is Scope.COLLECTION:
+    if scope is Scope.COLLECTION:
         names.name("collection", name)
     elif scope is Scope.SUBMITTER:
         names.label("submitter", name)
+    return name
