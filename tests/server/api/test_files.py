@@ -241,3 +241,9 @@ def test_a_range_of_an_empty_file_cannot_be_given() -> None:
     with pytest.raises(Unsatisfiable):
         requested("bytes=0-", 0)
     assert requested(None, 0) is None
+
+
+@pytest.mark.timeout(20)  # with backtracking it takes minutes, in which the server answers nobody
+def test_a_range_with_many_blanks_does_not_occupy_the_server() -> None:
+    assert requested(f"bytes=1-{' ' * 60_000}x", 10) is None
+    assert requested(f"bytes = 1 - {' ' * 60_000}", 10) == range(1, 10)
