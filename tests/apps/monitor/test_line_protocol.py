@@ -360,3 +360,12 @@ def test_several_lines_in_one_packet_are_answered_in_order(address: Path) -> Non
         while "[101]" not in text:
             text += client.read()
         assert text.index("[120]") < text.index("[104]") < text.index("[101]")
+
+
+def test_the_commands_of_an_http_request_are_not_obeyed(address: Path) -> None:
+    """A page of any site may have a browser on this machine send a form to a port on loopback."""
+    with closing(Client(address)) as client, closing(Client(address)) as another:
+        client.socket.sendall(b"POST /a HTTP/1.1\r\nHost: 127.0.0.1:4422\r\n\r\nSHUTDWN\r\nNOOP\r\n")
+
+        assert client.read() == ""
+        assert "[120]" in another.ask("NOOP")

@@ -10,6 +10,7 @@ from spinney.apps.monitor.tasks import tcl_list
 _SPACE = " \t\n\r\v\f\0"
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _COMMAND = re.compile(r"([A-Z]+)(?=[ \t\v\f]|$)")
+_HTTP_REQUEST = re.compile(rb"[A-Za-z]+ \S+ HTTP/[0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,12 @@ class CommandLine:
 
 class InvalidLine(ValueError):
     """A line that does not begin with a letter or digit; the text is the line without the space around it."""
+
+
+def is_http(line: bytes) -> bool:
+    """Return whether a line is the first of an HTTP request, as a browser sends it for any page that names this port.
+    The lines after it must not be obeyed, since the page wrote them."""
+    return _HTTP_REQUEST.match(line) is not None
 
 
 def decoded(line: bytes) -> str:

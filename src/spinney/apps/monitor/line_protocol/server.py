@@ -4,8 +4,9 @@ Each connection has a task of its own, and commands run in a thread, so that a c
 a line holds up nobody else. The commands of all clients take turns in that one thread.
 
 The protocol has no sign-in: whoever may connect may start and stop checks, and end the monitor. So TCP is refused to
-all but loopback and the networks of the settings, and the Unix socket is for its owner and group. The number of
-connections, the length of a line, silence and unread replies are limited."""
+all but loopback and the networks of the settings, and the Unix socket is for its owner and group. A client that sends
+HTTP is disconnected, because any web page can have a browser on this machine send that. The number of connections, the
+length of a line, silence and unread replies are limited."""
 
 import asyncio
 import ipaddress
@@ -143,6 +144,9 @@ class LineServer:
         self._connections.append(connection)
         try:
             async for line in self._lines(connection):
+                if command_line.is_http(line):
+                    log.warning("refused a connection that sends HTTP: a page in a browser may have made it")
+                    return
                 await self._answer(connection, line)
                 if self._stopped.is_set():
                     return
