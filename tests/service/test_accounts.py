@@ -147,6 +147,7 @@ def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, as
         lambda: limited.do(EndSessions(name="root")),
         lambda: limited.do(ChangeUser(name="root", rights=LIMITED)),
         lambda: limited.do(MakeToken(name="u", owner="root")),
+        lambda: limited.do(MakeToken(name="u", owner="root", rights=LIMITED)),  # acts in the name of root
         lambda: limited.do(RevokeToken(token=token.id)),
     ):
         with pytest.raises(Forbidden, match=r"rights that .* does not have"):
@@ -223,6 +224,20 @@ def test_who_asks_with_a_token_makes_none_that_may_more(admin: Control, asking: 
     assert narrow.do(MakeToken(name="child", owner="ann")).token.rights == Rights(
         role=Role.VIEWER, within=ALPHA
     )
+
+
+def test_a_token_of_few_rights_ends_neither_tokens_of_more_nor_sessions(
+    admin: Control, asking: Asking
+) -> None:
+    more = asking("ann", SUBMITTER).do(MakeToken(name="more", owner="ann")).token
+    narrow = asking("ann", Rights(role=Role.VIEWER, within=ALPHA))
+    own = narrow.do(MakeToken(name="own", owner="ann")).token
+
+    for ask in (lambda: narrow.do(RevokeToken(token=more.id)), lambda: narrow.do(EndSessions(name="ann"))):
+        with pytest.raises(Forbidden, match="this token has fewer rights than ann and may not"):
+            ask()
+    narrow.do(RevokeToken(token=own.id))
+    assert [t.name for t in asking("ann", SUBMITTER).do(ListTokens()).items if not t.revoked_us] == ["more"]
 
 
 def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock: Clock) -> None:

@@ -217,6 +217,8 @@ class EndSessions(Command, route="DELETE /users/{name}/sessions"):
     def run(self, service: Service) -> EndedSessions:
         if self.name != service.by:
             _managed(service, self.name)
+        else:
+            _require_own_rights(service, "end your sessions")
         actor = service.actor(self.reason)
         return EndedSessions(ended=service.store.sign_in.end(self.name, actor, now_us=service.clock()))
 
@@ -306,6 +308,8 @@ class RevokeToken(Command, route="DELETE /tokens/{token}"):
                     f"you have no token with the id {self.token!r:.60}; list your tokens to see their ids"
                 )
             _require_cover(service, token.rights)
+        elif not service.rights.covers(token.rights):
+            _require_own_rights(service, "revoke a token that has more rights")
         return service.store.accounts.revoke(self.token, service.actor(self.reason), now_us=service.clock())
 
 
@@ -343,8 +347,9 @@ def _token_rights(service: Service, owner: str | None, rights: Rights | None) ->
     """Return the rights of a new token: those that are asked for, or else the owner's.
 
     The caller's own token may have fewer rights than its owner; a token that it makes for the same owner has
-    no more. Raises UsageError when the rights exceed the owner's or a machine's token names none, and
-    Forbidden when they exceed the caller's.
+    no more. An admin makes tokens only for users whom the admin may manage, since a token acts in its owner's name.
+    Raises UsageError when the rights exceed the owner's or a machine's token names none, and Forbidden when
+    they exceed the caller's.
     """
     if owner is None:
         if rights is None:
@@ -353,14 +358,13 @@ def _token_rights(service: Service, owner: str | None, rights: Rights | None) ->
             )
         _require_cover(service, rights)
         return rights
-    most = service.store.accounts.user(owner).rights
     if owner == service.by:  # perhaps with a token of fewer rights
-        most = most.narrowed(service.rights)
+        most = service.store.accounts.user(owner).rights.narrowed(service.rights)
+    else:
+        most = _managed(service, owner).rights
     rights = most if rights is None else rights
     if not most.covers(rights):
         raise UsageError(f"the token would have more rights than {owner}; leave out what goes beyond them")
-    if owner != service.by:
-        _require_cover(service, rights)
     return rights
 
 
@@ -368,6 +372,16 @@ def _require_self_or_admin(service: Service, name: str | None, act: str) -> None
     """Raise Forbidden unless the caller is this user, or an admin."""
     if name is None or name != service.by:
         service.require(Role.ADMIN, act)
+
+
+def _require_own_rights(service: Service, act: str) -> None:
+    """Raise Forbidden for a token with fewer rights than its owner has: whoever has the token of one program must not
+    be able to end the owner's others."""
+    if not service.rights.covers(service.store.accounts.user(service.by).rights):
+        raise Forbidden(
+            f"this token has fewer rights than {service.by} and may not {act}; sign in, or use a token with all rights "
+            f"of {service.by}"
+        )
 
 
 def _managed(service: Service, name: str) -> User:
