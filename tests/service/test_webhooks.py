@@ -24,7 +24,7 @@ from spinney.features.webhooks.commands import (
     ShowWebhook,
 )
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.errors import Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
+from spinney.model.errors import BadName, Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
 from spinney.model.settings.queues import QueueSpec
 from spinney.server.api import COMMANDS
 from spinney.store.sql import open_store
@@ -158,6 +158,14 @@ def test_what_cannot_be_asked_is_refused(site: Site, options: dict[str, Any], er
     with pytest.raises(error):
         ask(site, within=ALPHA).do(AddWebhook(name="w", url=URL, **options))
     assert site.store.webhooks.all(now_us=site.now) == []
+
+
+def test_a_queue_that_no_database_could_look_for_is_refused(site: Site) -> None:
+    """PostgreSQL has no text with a NUL in it."""
+    ask(site).do(AddWebhook(name="w", url=URL))
+
+    with pytest.raises(BadName, match="cannot name a queue"):
+        ask(site).do(ChangeWebhook(name="w", queue="a\0b"))
 
 
 def test_queues_beyond_the_limits_are_refused(site: Site) -> None:

@@ -290,6 +290,7 @@ def _require_names(service: Service, fields: Mapping[str, Any]) -> None:
     if fields.get("type") is not None:
         known_type(service.store.types(), fields["type"])
     if queue is not None:
+        names.name("queue", queue)
         require_queue(service.store, queue, within=within)
 
 
