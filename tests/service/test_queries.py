@@ -94,6 +94,8 @@ def test_a_job_out_of_sight_is_not_there_whatever_is_asked_of_it(site: Site) -> 
         with pytest.raises(NoSuchJob) as not_there:
             getattr(look, verb)(10**6)
         assert str(out_of_sight.value) == str(not_there.value).replace("1000000", str(other)), verb
+        with pytest.raises(NoSuchJob):
+            getattr(look, verb)(2**64)  # no database has a number of so many bits
 
 
 def test_a_job_out_of_sight_is_not_explained(site: Site) -> None:

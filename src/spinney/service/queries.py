@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.define.params.redaction import REDACT_NOTHING, Redactor
 from spinney.model.access import AccessScope
-from spinney.model.errors import NoSuch, UsageError
+from spinney.model.errors import NoSuch, NoSuchJob, UsageError
 from spinney.model.fleet import NodeStatus
-from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
+from spinney.model.jobs import JOB_ID_MAX, Attempt, ChildSummary, Filter, Job
 from spinney.model.rights import allowed_verbs
 from spinney.model.states import LEASED, NOT_DELETED
 from spinney.model.subjects import subject
@@ -237,6 +237,8 @@ class Queries(Service):
         return redaction.Redactors(self._types)
 
     def _job(self, job_id: int) -> Job:
+        if not 0 < job_id <= JOB_ID_MAX:
+            raise NoSuchJob(job_id)  # databases raise errors of their own for numbers beyond 64 bits
         job = self.store.job(job_id)
         self.require_within(job)
         return job
