@@ -6,13 +6,16 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
 import pytest
 from argon2 import PasswordHasher
 from bson import ObjectId
+from starlette.requests import Request
 from typer.testing import CliRunner
 
 from bridges.disbatch.interface_client import DEMO, client_of
@@ -23,6 +26,8 @@ from spinney.bridges.disbatch.database import Database, connect
 from spinney.bridges.disbatch.interface import access, nodes
 from spinney.bridges.disbatch.interface.access import read_token, read_users
 from spinney.bridges.disbatch.interface.cli import app
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.bridges.disbatch.interface.wire import BadRequest
 from spinney.errors import UsageError
 from waiting import until
 
@@ -74,6 +79,43 @@ async def test_with_a_token_alone_no_password_is_right(db: Database) -> None:
     client = client_of(db, host="disbatch.example", token=TOKEN, headers=basic("ann", "secret:1"))
 
     assert (await client.get("/nodes")).status_code == 401
+
+
+def test_many_wrong_passwords_do_not_hold_up_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given as many checks as may wait, none of which ends
+    ended, begun = Event(), Event()
+
+    class Slow:
+        def hash(self, password: str) -> str:
+            return CHEAP.hash(password)
+
+        def verify(self, password_hash: str, password: str) -> bool:
+            begun.set()
+            ended.wait()
+            return CHEAP.verify(password_hash, password)
+
+    monkeypatch.setattr(access, "_HASHER", Slow())
+    monkeypatch.setattr(access, "_WAITING", 1)
+    gate = access.Access(InterfaceSettings(users=USERS, token=TOKEN))
+
+    def user(headers: dict[str, str]) -> str:
+        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        return gate.user(Request({"type": "http", "method": "GET", "headers": raw}))
+
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(user, basic("ann", "secret:1"))
+        begun.wait()
+        try:
+            # when, then
+            with pytest.raises(BadRequest, match="too many users sign in") as refused:
+                user(basic("ann", "wrong"))
+            assert refused.value.status == 429
+            assert user({"Authorization": f"Bearer {TOKEN}"}) == "token"
+        finally:
+            ended.set()
+        assert first.result() == "ann"
+    with pytest.raises(BadRequest, match="sign in with a user"):
+        user(basic("ann", "wrong"))
 
 
 def test_a_node_does_without_the_libraries_that_serve_the_interface() -> None:

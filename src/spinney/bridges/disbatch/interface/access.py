@@ -28,23 +28,25 @@ ANYBODY = "anybody"
 """The user of requests to a server without users and token."""
 _SAFE = ("GET", "HEAD")
 _KEPT = 200  # passwords that are remembered as right; further ones are checked each time
+_WAITING = 8  # passwords that are checked or wait for that; further ones are refused
 _HASHER = PasswordHasher()
 
 
 class Access:
     """Authenticates requests. Passwords that were right are remembered as keyed digests until the server
     ends, since Argon2 takes long on purpose; at most two are checked at once, since each check takes 64
-    MB."""
+    MB. Only a few more wait, so that somebody who guesses passwords does not hold up all other requests."""
 
     def __init__(self, settings: InterfaceSettings) -> None:
         self._settings = settings
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, None] = {}
-        self._checks = BoundedSemaphore(2)
+        self._waiting, self._checks = BoundedSemaphore(_WAITING), BoundedSemaphore(2)
         self._nobody = _HASHER.hash(secrets.token_hex()) if settings.users else ""
 
     def user(self, request: Request) -> str:
-        """Return who sends a request. Raises BadRequest with status 401, or 403 for a page of another site."""
+        """Return who sends a request. Raises BadRequest with status 401, 403 for a page of another site, or 429 while
+        too many passwords are checked."""
         self._refuse_other_sites(request)
         if not self._settings.protected:
             return ANYBODY
@@ -79,11 +81,15 @@ class Access:
         if digest in self._right:
             return True
         stored_hash = self._settings.users.get(name)
-        with self._checks:
-            try:
+        if not self._waiting.acquire(blocking=False):
+            raise BadRequest("too many users sign in at this moment; try again in a few seconds", 429)
+        try:
+            with self._checks:
                 _HASHER.verify(stored_hash or self._nobody, password)
-            except (VerificationError, InvalidHashError):
-                return False
+        except (VerificationError, InvalidHashError):
+            return False
+        finally:
+            self._waiting.release()
         if stored_hash is not None and len(self._right) < _KEPT:
             self._right[digest] = None
         return stored_hash is not None
