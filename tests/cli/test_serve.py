@@ -14,9 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from new_store import new_store_on_server
 from reports.hook_server import receiver
 from spinney.model.rights.accounts import digest
 from spinney.model.rights.actor import Actor
+from spinney.model.values.paths import run_dir
 from spinney.store.sql import open_store
 from waiting import until
 
@@ -199,6 +201,24 @@ def test_what_cannot_be_listened_on_is_refused_in_a_sentence(shell: Shell, words
     result = shell.call("serve", "--port", "0", *words)
     assert result.returncode in (1, 2)
     assert result.stderr.count("\n") == 1, result.stderr
+
+
+def test_a_directory_that_others_may_write_to_gets_no_socket(
+    bare: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without XDG_RUNTIME_DIR it is in /tmp, where anybody can make it before the first server."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    url = new_store_on_server()
+    (bare.folder / "spinney.toml").write_text(
+        f'[spinney]\nstore = "{url}"\nfolders = "{tmp_path / "folders"}"\n'
+    )
+    directory = run_dir(url)
+    assert directory is not None
+    directory.mkdir()
+    directory.chmod(0o777)
+
+    assert "remove it" in bare.refused(2, "serve", "--port", "0")
+    assert list(directory.iterdir()) == []
 
 
 def test_a_wrong_setting_is_refused_by_its_key(shell: Shell) -> None:

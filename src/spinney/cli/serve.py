@@ -14,6 +14,7 @@ import gc
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from spinney.cli.setup import make_store
 from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.values.networks import bracketed, is_loopback
+from spinney.model.values.store_urls import database_file
 from spinney.terminal import completion
 from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
 from spinney.terminal.options.arguments import SlotsOption, StoreOption, option
@@ -166,7 +168,7 @@ def _listening(config: Settings, settings: "ServerSettings", store: str | None) 
         base = settings.url or f"http://{bracketed(settings.host)}:{tcp.getsockname()[1]}"
         addresses.append(base)
         if path is not None:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_parent(path, is_default=settings.socket is None and database_file(config.store) is None)
             sockets.append(listen_unix(path))
             addresses.append(str(path))
         if link is not None:
@@ -294,3 +296,16 @@ def _socket_path(config: Settings, settings: "ServerSettings") -> Path | None:
     if settings.socket is not None:
         return Path(settings.socket).absolute() if settings.socket else None
     return None if config.run_dir is None else config.run_dir / "server.sock"
+
+
+def _make_parent(path: Path, *, is_default: bool) -> None:
+    """Make the directory of the Unix socket. ``is_default``: it is that of a store on a server, which may be in /tmp.
+    Raises UsageError for one of these that somebody else has made, who could put another socket into the place of
+    ours."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.parent.lstat()
+    if is_default and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022):
+        raise UsageError(
+            f"the directory of the Unix socket, {path.parent}, belongs to another user or may be written to by others; "
+            f"remove it, or name another path with --socket"
+        )
