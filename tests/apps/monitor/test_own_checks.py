@@ -80,6 +80,12 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "bomb":
             entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
             self._send(200, f'<!DOCTYPE x [<!ENTITY e0 "boom">{entities}]><x>&e11;</x>'.encode())
+        elif kind == "swollen":  # less than a hundredfold, which Expat lets pass
+            doctype = f'<!DOCTYPE x [<!ENTITY e "{"x" * 280}">]>'
+            self._send(200, f"{doctype}<WMS_Capabilities>{'&e;' * 1000}</WMS_Capabilities>".encode())
+        elif kind == "doctype":  # as in version 1.1.1 of WMS
+            doctype = '<!DOCTYPE x SYSTEM "http://127.0.0.2:1/x.dtd" [<!ELEMENT x EMPTY>]>'
+            self._send(200, WMS.replace("<WMS_", f"{doctype}<WMS_", 1).encode())
         elif kind == "encoding":
             self._send(200, b'<?xml version="1.0" encoding="x-none"?><a/>')
         elif kind == "compressed" or (kind == "mapcompressed" and request == "GetMap"):
@@ -232,6 +238,8 @@ def test_a_body_that_stalls_is_an_answer_out_of_time(server: str) -> None:
         ("/exception", {}, "error", "service_exception"),
         ("/html", {}, "error", "invalidxml"),
         ("/bomb", {}, "error", "invalidxml"),
+        ("/swollen", {}, "error", "invalidxml"),
+        ("/doctype", {}, "ok", ""),
         ("/encoding", {}, "error", "invalidxml"),
         ("/compressed", {}, "error", "compressed"),
         ("/missing", {}, "error", "http_status"),

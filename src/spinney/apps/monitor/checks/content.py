@@ -15,6 +15,7 @@ from spinney.apps.monitor.checks.capabilities import (
     capabilities_uri,
     document,
     local_name,
+    parsed,
     text_of,
 )
 from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch, refuse_compressed
@@ -139,6 +140,6 @@ def _beginning(fetched: Fetched) -> str:
 def _text(fetched: Fetched) -> str:
     """Return what a response says: the text of an XML document, else its first characters."""
     try:
-        return text_of(ElementTree.fromstring(fetched.body))  # noqa: S314 - see ``document``
+        return text_of(parsed(fetched.body))
     except INVALID_XML:
         return " ".join(fetched.body[:TEXT_MAX].decode("utf-8", "replace").split())
