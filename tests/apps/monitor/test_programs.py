@@ -56,6 +56,22 @@ def test_what_is_no_result_is_refused(printed: str) -> None:
         of_output(printed)
 
 
+def test_a_program_gets_no_password_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (
+        "SPINNEY_STORE",
+        "SPINNEY_SMTP_PASSWORD",
+        "SPINNEY_WEBHOOK_SECRET_A",
+        "SPINNEY_TOKEN",
+        "PGPASSWORD",
+    )
+    for name in (*names, "SPINNEY_MONITOR"):
+        monkeypatch.setenv(name, "swordfish")
+
+    finding = run(tmp_path, 'echo "ok {} {} {$(env | grep swordfish)} 0"')
+
+    assert finding.info == "SPINNEY_MONITOR=swordfish"
+
+
 def test_a_program_gets_the_record_and_its_folders(tmp_path: Path) -> None:
     finding = run(tmp_path, 'echo "ok {} {} {$1 $2 $3 $PWD} 0"')
 

@@ -7,6 +7,7 @@ It gets the environment of the node without the variables that may hold password
 
 import errno
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -28,8 +29,8 @@ IDENTIFY_S = 10.0
 UNSPECIFIED = "<unspecified>"
 """What a program gets in the place of a version where a service has none."""
 _INTERPRETERS = {".sh": ("/bin/bash",), ".tcl": ("tclsh",), ".py": (sys.executable,)}
-_PRIVATE = frozenset({"SPINNEY_STORE", "SPINNEY_TOKEN"})
-"""Variables that may hold passwords, which are no business of a task's."""
+_PRIVATE = re.compile(r"SPINNEY_(STORE|\w*(PASSWORD|SECRET|TOKEN)\w*)|PGPASSWORD")
+"""The names of variables in which the node may have passwords, which are no business of a task's."""
 _LOOK_S = 0.2  # how often it is seen whether a program has ended that keeps its output open
 
 
@@ -107,7 +108,7 @@ def output_of(
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={name: value for name, value in os.environ.items() if name not in _PRIVATE},
+            env={name: value for name, value in os.environ.items() if not _PRIVATE.fullmatch(name)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
