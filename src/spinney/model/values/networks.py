@@ -10,9 +10,10 @@ import ipaddress
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """RFC 6052: an IPv4 address in the last four bytes."""
-_MISSED = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
+_MISSED = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "3fff::/20", "168.63.129.16/32")))
 """Special networks that `ipaddress` of some supported versions takes for public: those of protocols (RFC 6890), where
-clouds have metadata services, and of documentation (RFC 9637)."""
+clouds have metadata services, and of documentation (RFC 9637); and the address that Azure has set aside for the host of
+each virtual machine, which gives it its keys."""
 
 
 def is_exempt(host: str, port: int, hosts: frozenset[str]) -> bool:
