@@ -164,6 +164,7 @@ class Model:
             elif outcome is not Outcome.RETURNED:
                 self._stirs(job)
             self._not_passed(job, outcome, retryable, delay_s)
+            self._goes_back(job, fence)
         self._drain()
 
     def recovered(self, node: int) -> list[int]:
@@ -186,6 +187,7 @@ class Model:
                 self._settle(job, State.ORPHANED)
             else:
                 self._place(job)
+            self._goes_back(job, fence)
         self._drain()
         return [job.id for job in lost]
 
@@ -299,11 +301,7 @@ class Model:
         job.finished = outcome is Outcome.FINISH
         job.attempts = job.interruptions = 0
         self._born(unborn)
-        if not job.finished:  # what has told of children as they were before one was opened again
-            run_since = [child for child in self.children(job) if child.ran_fence > fence]
-            for child in [*self._open_children(job), *run_since]:
-                if child.spawn_stage != ran:
-                    self._again(job, child)
+        self._forget_early_reports(job, ran, fence)
         if not self._children_open(job):
             self._proceed(job)
             return
@@ -329,6 +327,29 @@ class Model:
                     self._rest(job, (1.0, 2.0, 3.0)[min(job.attempts, 3) - 1])
             case _:
                 raise AssertionError(f"{outcome} is not told here")
+
+    def _forget_early_reports(self, job: ModelJob, ran: str, fence: int) -> None:
+        """What has told of children as they were before one was opened again runs once more."""
+        if not job.finished:
+            run_since = [child for child in self.children(job) if child.ran_fence > fence]
+            for child in [*self._open_children(job), *run_since]:
+                if child.spawn_stage != ran:
+                    self._again(job, child)
+
+    def _goes_back(self, job: ModelJob, fence: int) -> None:
+        """After an attempt that did not pass, its job may have to report anew first."""
+        if job.state is State.CANCELLED or job.stage is None:
+            return
+        self._forget_early_reports(job, job.stage, fence)
+        if self._takes_its_next_stage(job) and job.state is not State.HELD:
+            self._place(job)
+
+    def _takes_its_next_stage(self, job: ModelJob) -> bool:
+        following = self._next(job)
+        if not job.open or following in (None, job.stage):
+            return False
+        job.stage, job.attempts = following, 0
+        return True
 
     def _rest(self, job: ModelJob, seconds: float) -> None:
         job.state, job.wake_us = State.SCHEDULED, self.now_us + round(seconds * 1e6)
@@ -562,14 +583,14 @@ class Model:
         parent = self.jobs[job.parent]
         if parent.state is State.CANCELLED:
             raise Refusal
-        if parent.state is State.PENDING and parent.lease is None:
-            self._place(parent)
-        if parent.state is State.WAITING and parent.waits == "children":
-            self._again(parent, job)
-            parent.stage = self._next(parent) or parent.stage
-        if parent.open or parent.state in (State.ORPHANED, State.DELETED):
+        if parent.lease is not None or parent.state is State.DELETED:
             return
-        if parent.state is State.FAILED and parent.because is None:
+        by_itself = parent.state is State.FAILED and parent.because is None
+        if parent.open or parent.state is State.ORPHANED or by_itself:
+            self._again(parent, job)
+            self._takes_its_next_stage(parent)
+            if parent.state is State.PENDING:
+                self._place(parent)
             return
         self._wait_again(parent, "children", job)
         self._regrow_needers(parent)

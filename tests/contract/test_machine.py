@@ -37,7 +37,7 @@ TYPES = (
     kind("tenacious", stage("work", max_attempts=3), poison_after=2),
     kind("three", "first", "second", stage("third", max_attempts=2)),
     kind("parent", "expand", stage("merge", again=True), "publish"),
-    kind("batch", "expand", stage("report", again=True), children="settled"),
+    kind("batch", "expand", stage("report", again=True), stage("tell", max_attempts=2), children="settled"),
     kind("line", "expand", "merge", serial=True, children="settled"),
     kind("fragile", "work", on_lost="orphan"),
 )

@@ -11,7 +11,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.store.parts import Store
 
-from .words import Site, kind, stage
+from .words import Site, kind, locked, stage
 
 MERGING = kind("merging", "expand", stage("merge", again=True), "publish")
 
@@ -477,3 +477,71 @@ def test_a_report_that_passed_before_a_subjob_was_opened_again_runs_once_more(
     reports = [(batch, "report")] if lease is not None else [(batch, "report"), (batch, "last")]
     assert ran[opened:] == reports
     assert site.state(batch) is State.COMPLETED
+
+
+def a_batch_that_has_reported(site: Site) -> tuple[int, int]:
+    """A batch that has reported the failure of its child, and has one stage left."""
+    last = stage("last", max_attempts=2, locks=locked("mail"))
+    site.knows(kind("mailed", "expand", stage("report", again=True), last, children="settled"))
+    batch, (leaf,) = site.family("mailed", n=1)
+    site.fail(site.run(leaf))
+    site.pass_(site.run(batch))
+    assert site.job(batch).stage == "last"
+    return batch, leaf
+
+
+OUTCOMES = {
+    State.SCHEDULED: {"outcome": Outcome.ERROR, "message": "no answer"},
+    State.HELD: {"outcome": Outcome.HOLD, "message": "look at the report first"},
+    State.FAILED: {"outcome": Outcome.ERROR, "message": "no such address", "retryable": False},
+}
+
+
+@pytest.mark.parametrize("state", OUTCOMES)
+@pytest.mark.parametrize("opened", ["while the stage runs", "after it has ended"])
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_report_runs_once_more_before_a_stage_behind_it_that_did_not_pass(
+    site: Site, state: State, opened: str, mended: bool
+) -> None:
+    batch, leaf = a_batch_that_has_reported(site)
+    last = site.run(batch)
+    if opened == "after it has ended":
+        site.record(last, **OUTCOMES[state])
+    site.retry(leaf)
+    if mended:
+        site.pass_(site.run(leaf))
+    if opened == "while the stage runs":
+        site.record(last, **OUTCOMES[state])
+
+    if state is State.HELD:
+        site.release(batch)
+    elif state is State.FAILED:
+        assert (site.state(batch), site.job(batch).stage) == (State.FAILED, "last")
+        site.retry(batch)
+    site.later(10)
+    again = [(batch, "report"), (batch, "last")]
+    assert site.drain() == (again if mended else [(leaf, "work"), *again])
+    assert site.state(batch) is State.COMPLETED
+
+
+def test_a_report_runs_once_more_although_its_job_waits_for_the_lock_of_a_later_stage(site: Site) -> None:
+    batch, leaf = a_batch_that_has_reported(site)
+    site.knows(kind("taker", stage("work", locks=locked("mail"))))
+    taker = site.run(site.submit_one("taker", priority=1))
+    assert site.claim() == []
+    assert site.job(batch).waits_for == "lock:mail"
+
+    site.retry(leaf)
+    assert site.drain() == [(leaf, "work"), (batch, "report")]
+    assert site.job(batch).waits_for == "lock:mail"
+    site.pass_(taker)
+    assert site.drain() == [(batch, "last")]
+
+
+def test_a_report_that_runs_once_more_has_all_its_attempts(site: Site) -> None:
+    batch, leaf = a_batch_that_has_reported(site)
+    site.record(site.run(batch), Outcome.ERROR, message="no answer")
+    site.later(10)
+    site.retry(leaf)
+    site.pass_(site.run(leaf))
+    assert site.run(batch).attempt == 1

@@ -21,7 +21,7 @@ from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.jobs import ClaimRequest, Lease, Record
 from spinney.model.outcomes import PASSED, WITHOUT_RUN, Outcome
-from spinney.model.states import FAILED_OR_ORPHANED, State
+from spinney.model.states import FAILED_OR_ORPHANED, SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
@@ -404,7 +404,24 @@ class Recorder:
         why = self._why(row, record, lane, decided)
         if why is not None and spec is not None and decided.attempt_used:
             circuit_breaker.failed(tx, self.registry, spec, row.id, why, self.now_us)
+        if spec is not None and not lease.plain and self._goes_back(row, spec, lease, decided.state):
+            return
         self._apply(row, record, decided, why)
+
+    def _goes_back(self, row: Row, spec: TypeSpec, lease: HeldLease, state: State) -> bool:
+        """Supersede early reports (``_supersede_early_reports``) also after an attempt of a later stage that did not
+        pass. Return whether the job goes back to one of them at once, whatever ``state`` was decided for it."""
+        if job_rows.passed_stages(self.tx, row.id, spec).isdisjoint(again_stages(spec)):
+            return False
+        self._supersede_early_reports(row, spec, lease)
+        stage = job_rows.next_stage(self.tx, row.id, spec)
+        if state in SETTLED or stage in (None, row.stage):
+            return False
+        self.tx.run("update jobs set stage = ?, attempts = 0 where id = ?", (stage, row.id))
+        if state is State.HELD:
+            return False
+        self.cascade.place(row._replace(stage=stage, attempts=0), leased=True)
+        return True
 
     def _why(self, row: Row, record: Record, lane: Lane, decided: RetryDecision) -> Cause | None:
         """Return the cause of a failure, where it is needed for failed jobs or a breaker; else None."""

@@ -352,6 +352,12 @@ class Cascade(Placement):
         if row.state is State.WAITING and (name := job_rows.lock_waited_for(self.tx, row.id)) is not None:
             self.lock_freed(name)
 
+    def wait_for_no_lock(self, row: Row) -> None:
+        """Place a job anew that waits for a lock, because it goes on at another stage."""
+        if row.state is State.WAITING and job_rows.lock_waited_for(self.tx, row.id) is not None:
+            self._leave_queue_of_lock(row)
+            self.place(row)
+
     def prefer(self, job_id: int, lock: str) -> None:
         """Give the lock, as soon as it has room, to this waiting job before those that come before it in the queue."""
         self._preferred[lock] = job_id

@@ -72,19 +72,15 @@ class Regrowth:
             )
             if parent.state is State.CANCELLED:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
-            if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
-                # It was about to run its next stage; placed anew, it waits for the child.
-                self.cascade.withdraw(parent)
-                self.cascade.place(parent)
-                parent = job_rows.find(self.tx, parent.id)
-            elif parent.state is State.PENDING:
+            if job_rows.leased_fence(self.tx, parent.id) is not None:
                 # Its attempt may report what was; the record looks for that (``placement.older_stages_run_since``).
                 self.tx.run("update leases set plain = ? where job_id = ?", (False, parent.id))
-            if parent.state is State.WAITING and job_rows.waits_for(self.tx, parent.id) == "children":
-                self._report_again(parent, spawn_stage)
-            if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
                 return
-            if parent.state is State.FAILED and job_rows.waits_for(self.tx, parent.id) is None:
+            by_itself = parent.state is State.FAILED and job_rows.waits_for(self.tx, parent.id) is None
+            if parent.state not in SETTLED or parent.state is State.ORPHANED or by_itself:
+                self._report_again(parent, spawn_stage)
+                return
+            if parent.state is State.DELETED:
                 return
             self._wait_again(
                 parent, "children", "waits for its subjobs, of which some run again", spawn_stage
@@ -189,12 +185,20 @@ class Regrowth:
         self.reopened.append(row.id)
 
     def _report_again(self, row: Row, spawn_stage: str | None) -> None:
-        """Let a job that waits for its subjobs run stages marked ``again`` once more that passed before one of them was
-        opened again."""
+        """Let a job that does not wait again, because it is open or failed by itself, run stages marked ``again`` once
+        more that passed before a subjob of this stage was opened again. One that was about to run is placed anew: it
+        waits for the subjob now. A settled one keeps its stage, which failed; a retry computes the next."""
+        if row.state is State.PENDING:
+            self.cascade.withdraw(row)
         spec = self.registry.types.get(row.type)
         stage = None if spec is None else supersede_again(self.tx, row, spec, spawn_stage)
-        if stage is not None:
-            self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+        moved = row.state not in SETTLED and stage not in (None, row.stage)
+        if moved:
+            self.tx.run("update jobs set stage = ?, attempts = 0 where id = ?", (stage, row.id))
+        if row.state is State.PENDING:
+            self.cascade.place(row._replace(stage=stage or row.stage))
+        elif moved:
+            self.cascade.wait_for_no_lock(row._replace(stage=stage))
 
 
 # --- steps for a single job -------------------------------------------------------------------
