@@ -10,7 +10,7 @@ from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
 from spinney.store.parts import Store
 
-from .words import Site
+from .words import Site, kind, stage
 
 
 def _put(site: Site, lease: Lease, name: str, value: object, target: int | None = None) -> None:
@@ -173,6 +173,26 @@ def test_later_progress_replaces_the_earlier(site: Site) -> None:
     site.store.progress(lease.job_id, lease.fence, 0.5, None)
 
     assert site.job(lease.job_id).progress == 0.5
+
+
+@pytest.mark.parametrize("ends", ["passes", "fails", "is returned"])
+def test_the_progress_of_an_attempt_is_not_shown_for_the_next_one(site: Site, ends: str) -> None:
+    site.knows(kind("two", stage("first", max_attempts=2), "second"))
+    lease = site.run(site.submit_one("two"))
+    site.store.progress(lease.job_id, lease.fence, 1.0, "68 of 68")
+    if ends == "passes":
+        site.pass_(lease)
+    elif ends == "fails":
+        site.record(lease, Outcome.ERROR, message="it broke")
+        site.later(10)
+    else:
+        site.record(lease, Outcome.RETURNED)
+    job = site.job(lease.job_id)
+    assert (job.progress, job.progress_message) == (None, None)
+
+    site.run(lease.job_id)
+    job = site.job(lease.job_id)
+    assert (job.progress, job.progress_message) == (None, None)
 
 
 # --- values of stages -----------------------------------------------------------------------

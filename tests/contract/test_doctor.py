@@ -690,7 +690,7 @@ def _(patient: Patient) -> Case:
 
 @case("progress-of-no-job")
 def _(patient: Patient) -> Case:
-    patient.damage("insert into progress values (?, 0.5, 'half')", NOBODY)
+    patient.damage("insert into progress values (?, 1, 0.5, 'half')", NOBODY)
     return Case(f"job {NOBODY}")
 
 
@@ -1324,7 +1324,7 @@ def test_a_store_with_something_of_everything_is_healthy(store: Store, clock: Cl
 def test_it_looks_by_the_rules_that_were_asked_for_alone(patient: Patient) -> None:
     patient.submit_one()
     patient.damage("delete from ready")
-    patient.damage("insert into progress values (?, 0.5, 'half')", NOBODY)
+    patient.damage("insert into progress values (?, 1, 0.5, 'half')", NOBODY)
 
     assert [v.rule for v in patient.examine("pending-nowhere")] == ["pending-nowhere"]
     assert patient.examine("overdue") == []

@@ -101,7 +101,10 @@ def _enrich(store: Store) -> None:
         actor = Actor(by="ann", call=f"call {n}", reason=NASTY)
         store.holds.lay(Scope.QUEUE, "narrow", f"reason {n}", actor, now_us=site.now)
     with store.database.write() as tx:
-        tx.run(f"insert into progress (job_id, fraction, message) values ({HUGE}, {FRACTION!r}, ?)", (NASTY,))
+        tx.run(
+            f"insert into progress (job_id, fence, fraction, message) values ({HUGE}, 1, {FRACTION!r}, ?)",
+            (NASTY,),
+        )
         for name, table in metadata.tables.items():
             if name != "leases" and tx.value(f"select 1 from {name}") is None:
                 columns = table.columns.values()

@@ -422,6 +422,7 @@ CREATE TABLE nodes (
 
 CREATE TABLE progress (
 	job_id INTEGER NOT NULL, 
+	fence INTEGER NOT NULL, 
 	fraction FLOAT NOT NULL, 
 	message TEXT, 
 	PRIMARY KEY (job_id)

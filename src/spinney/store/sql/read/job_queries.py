@@ -23,7 +23,7 @@ from spinney.store.sql.registry.job_rows import VISIBLE
 _JOBS = RowMap(
     Job,
     "jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
-    "left join progress g on g.job_id = jobs.id",
+    "left join progress g on g.job_id = jobs.id and g.fence = l.fence",
     columns={
         "stage": "case when jobs.state <> 'completed' then jobs.stage end",
         "state": "case when l.job_id is null then jobs.state when l.running_us is null then 'claimed' "

@@ -293,10 +293,11 @@ data = table(
 progress = table(
     "progress",
     Column("job_id", Id, primary_key=True),
+    Column("fence", Id, nullable=False),
     Column("fraction", Float, nullable=False),
     Column("message", Chars),
 )
-"""The last progress note of a running job."""
+"""The last progress note of a job. It is shown while the lease with this ``fence`` lasts."""
 
 staging = table(
     "staging",

@@ -120,10 +120,10 @@ class SqlAttemptRequests:
 
     def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
         """See ``Kernel.progress``. The fraction is kept within 0 and 1."""
-        values = {"job_id": job_id, "fraction": min(1.0, max(0.0, fraction)), "message": message}
+        shown = {"fraction": min(1.0, max(0.0, fraction)), "message": message}
         with self.session.write(durable=False) as tx:
             require_lease(tx, job_id, fence)
-            upsert(tx, "progress", "job_id", values)
+            upsert(tx, "progress", "job_id", {"job_id": job_id, "fence": fence, **shown})
 
 
 def _require_entry(tx: Tx, job_id: int, fence: int, name: str, target: int) -> None:
