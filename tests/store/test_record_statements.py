@@ -64,3 +64,27 @@ def test_the_node_is_read_once_for_all_jobs_that_keep_their_slots(site: Site) ->
     assert len(read) == 1, read
     assert [site.job(job).stage for job in jobs] == ["second"] * 3
     assert site.claim() == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.RETURNED])
+@pytest.mark.parametrize("type_", ["one", "three"])
+def test_jobs_are_recorded_together_while_another_that_is_cancelled_still_runs(
+    site: Site, outcome: Outcome, type_: str
+) -> None:
+    _, (cancelled, *others) = site.family(n=3, child=type_)
+    tree, (below,) = site.family(n=1, child=type_)
+    others += site.submit(type_, n=2)
+    leases = site.claim_by_job()
+    site.cancel(cancelled)
+    site.cancel(tree, tree=True)
+    started_us = 0 if outcome is Outcome.RETURNED else site.now
+
+    ran = statements(site, [site.entry(leases[job], outcome, started_us=started_us) for job in others])
+
+    assert [sql for sql in ran if sql.startswith("delete from leases where job_id =")] == []
+    completes = (type_, outcome) == ("one", Outcome.OK)
+    assert site.states(others) == [State.COMPLETED if completes else State.PENDING] * 4
+    for job in (cancelled, below):
+        ran = statements(site, [site.entry(leases[job], outcome, started_us=started_us)])
+        assert len([sql for sql in ran if sql.startswith("delete from leases where job_id =")]) == 1
+    assert site.states([cancelled, below]) == [State.COMPLETED if completes else State.CANCELLED] * 2

@@ -72,7 +72,7 @@ def advance(
     any job needs another (``special_jobs``).
 
     The caller knows that the jobs are plain: they have no locks, no place in a serial order, no children that are open
-    or have failed, and no spawned jobs to publish; no job needs them, and nobody has cancelled anything."""
+    or have failed, and no spawned jobs to publish; no job needs them, and nobody has cancelled them or a tree above."""
     tx, registry = cascade.tx, cascade.registry
     ids = [record[0] for record, _ in passed]
     listed = list_text(ids)

@@ -9,18 +9,31 @@ from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 from spinney.store.sql.connection.database import Tx, list_text
 
+TREES_MOST = 100
+"""With more cancel requests for trees than that, all jobs count as special: each request is compared with each job."""
 _FILLED = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
-    "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order)"
+    "exists(select 1 from staging), exists(select 1 from children_left), exists(select 1 from serial_order), "
+    f"(select count(*) from (select 1 from cancel_requests where tree = 1 limit {TREES_MOST + 1}) trees)"
+)
+_BELOW_A_CANCEL_REQUEST = (
+    "select jobs.id from jobs where jobs.id in (select j.value from json_each(?1) j) and jobs.parent_id is not null "
+    "and exists (select 1 from cancel_requests w where w.tree = 1 "
+    "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/')"
 )
 
 
 def among(tx: Tx, records: Sequence[Record]) -> tuple[set[int], bool]:
     """Return the jobs of these records that have such rows, and whether any job of the store needs another."""
-    needs, cancel_requests, locks, staged, children, serial = tx.one(_FILLED)
-    if cancel_requests:
+    needs, cancel_requests, locks, staged, children, serial, trees = tx.one(_FILLED)
+    if trees > TREES_MOST:
         return {r.job_id for r in records}, bool(needs)
     look_ups = (
+        (
+            cancel_requests,
+            "select job_id from cancel_requests where job_id in (select j.value from json_each(?1) j)",
+        ),
+        (trees, _BELOW_A_CANCEL_REQUEST),
         (needs, "select need_id from needs where need_id in (select j.value from json_each(?1) j)"),
         (
             # A job that it needs may have been opened again since the claim: then it does not become ready again,
