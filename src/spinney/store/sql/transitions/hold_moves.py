@@ -14,6 +14,7 @@ from spinney.model import states
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
 from spinney.store.sql.connection.database import RowChange, Tx, grouped, list_text
+from spinney.store.sql.connection.postgres_dialect import each_row
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
@@ -28,6 +29,9 @@ Key = tuple[int, int, int, str]
 Place = tuple[str, str, str, int]
 """(queue, type, stage, home) of its lane."""
 
+_WITHOUT_CHILDREN = "(select 1 from children_left c where c.parent_id = jobs.id limit 1) is null"
+"""No planner makes a join of a subquery with a limit. Where one batch has most of the children, PostgreSQL would read
+all of them for each job."""
 _OUT_OF_READY = RowChange("ready", "lane = ? and priority = ? and share = ? and position = ?")
 
 
@@ -63,11 +67,13 @@ def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tu
     for (queue_name, type_, stage, home), some_ids in _by_place(tx, registry, ids, "1 = 1", ()).items():
         lane, queue = registry.known_lane(queue_name, type_, stage, home), registry.queue(queue_name)
         if lane is not None:
+            key = (
+                f"ready.lane = ? and ready.priority = jobs.priority and ready.share = {share_sql(queue)} "
+                f"and ready.position = {POSITIONS[queue.order]} and ready.job_id = jobs.id"
+            )
             rows += tx.all(
-                # Cross joins, so that it goes from the jobs to their rows: a lane may be long.
-                "select r.lane, r.priority, r.share, r.position, r.job_id from json_each(?) j cross join jobs "
-                "cross join ready r where jobs.id = j.value and r.lane = ? and r.priority = jobs.priority "
-                f"and r.share = {share_sql(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
+                "select ready.lane, ready.priority, ready.share, ready.position, ready.job_id "
+                f"from {_each(tx, ('jobs', 'jobs.id = j.value'), ('ready', key))}",
                 (list_text(some_ids), lane),
             )
     return rows
@@ -84,9 +90,9 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
         "and not exists (select 1 from cancel_requests w where w.job_id = jobs.id "
         "or (w.tree = 1 and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/')) "
         "and not exists (select 1 from needs n where n.job_id = jobs.id) "
-        "and not exists (select 1 from children_left c where c.parent_id = jobs.id) "
+        f"and {_WITHOUT_CHILDREN} "
         "and not exists (select 1 from staging s where s.parent_id = jobs.id) "
-        "and not exists (select 1 from serial_order s where s.root_id = jobs.root_id)"
+        "and (select 1 from serial_order s where s.root_id = jobs.root_id limit 1) is null"
     )
     more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
     by_place = _by_place(tx, registry, ids, condition, (now_us,), more)
@@ -106,10 +112,19 @@ def _by_place(
     a stage are left out."""
     rows = tx.all(
         f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
-        f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
+        f"from {_each(tx, ('jobs', 'jobs.id = j.value'))} and jobs.stage is not null and {condition}",
         (list_text(ids), *args),
     )
     return grouped((row[1:], row[0]) for row in rows)
+
+
+def _each(tx: Tx, *tables: tuple[str, str]) -> str:
+    """Return the joins of a list with these tables, each by its condition, as the beginning of a ``from`` clause with
+    its ``where``. Each row is looked up by its key: a server's planner that knows of no held jobs would begin with
+    those, and search the whole list for each."""
+    names = [each_row(*table) if tx.postgresql else table[0] for table in tables]
+    conditions = ["1 = 1"] if tx.postgresql else [condition for _, condition in tables]
+    return f"{' cross join '.join(['json_each(?) j', *names])} where {' and '.join(conditions)}"
 
 
 def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:
@@ -177,9 +192,9 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
         tx.run(
             "insert into ready (lane, priority, share, position, job_id) "
             f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
-            "from json_each(?) j cross join jobs where jobs.id = j.value and jobs.state = 'held' and jobs.queue = ? "
+            f"from {_each(tx, ('jobs', 'jobs.id = j.value'))} and jobs.state = 'held' and jobs.queue = ? "
             f"and jobs.type = ? and jobs.stage = ? and {registry.homes.sql} = ? "
-            "and not exists (select 1 from children_left c where c.parent_id = jobs.id)",
+            f"and {_WITHOUT_CHILDREN}",
             (lane, group, queue_name, type_, stage, home),
         )
         placed += tx.changed()
@@ -187,9 +202,11 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
             tx, lane, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (group,)
         )
     listed = list_text(ids)
+    # The rows are found by their jobs: a planner that knows of no held jobs would search the list for each row of these
+    # by the index on states, but for the "||".
     tx.run(
-        "delete from inactive_jobs where job_id in (select j.value from json_each(?) j) and state "
-        "= 'held' and waits_for = ?",
+        "delete from inactive_jobs where job_id in (select j.value from json_each(?) j) "
+        "and state || '' = 'held' and waits_for = ?",
         (listed, hold_coverage.HELD_BY_HOLD),
     )
     placed = min(placed, tx.changed())
