@@ -633,14 +633,14 @@ def test_more_that_go_one_by_one_than_a_step_takes_all_go(site: Site) -> None:
     need = site.submit_one()
     site.drain()
     hold = lay(site, Scope.TYPE, "one")
-    site.submit(n=450, needs=(need,))
+    site.submit(n=110, needs=(need,))
     site.submit(n=50)
 
     lift(site, hold)
     steps = swept(site)
 
     assert steps == 3
-    assert site.count() == {"completed": 1, "pending": 500}
+    assert site.count() == {"completed": 1, "pending": 160}
 
 
 # --- locks and lines --------------------------------------------------------------------------

@@ -29,6 +29,40 @@ def test_jobs_that_are_due_become_claimable_and_are_counted(site: Site) -> None:
     assert site.states([*due, later]) == [State.PENDING] * 3 + [State.SCHEDULED]
 
 
+PLACED_AT_ONCE = 100
+"""How many jobs one transaction places one by one at most, so that others need not wait for long to write."""
+
+
+def test_one_step_places_a_bounded_number_of_due_jobs(site: Site) -> None:
+    site.submit(n=2 * PLACED_AT_ONCE, at_us=site.now + 10_000_000)
+    site.clock.forward(10)
+
+    swept = site.store.sweep(now_us=site.now)
+
+    assert (swept.due, swept.more) == (PLACED_AT_ONCE, True)
+
+
+def test_one_record_places_a_bounded_number_of_jobs_that_needed_its_job(site: Site) -> None:
+    need = site.submit_one()
+    site.submit(n=2 * PLACED_AT_ONCE, needs=(need,))
+
+    site.pass_(site.run(need))
+
+    assert 0 < site.count()["pending"] <= PLACED_AT_ONCE
+    site.sweep()
+    assert site.count() == {"completed": 1, "pending": 2 * PLACED_AT_ONCE}
+
+
+def test_one_claim_lets_a_bounded_number_of_jobs_wait_for_a_lock(site: Site) -> None:
+    site.submit("locked", *[{"serno": 1}] * (3 * PLACED_AT_ONCE))
+    site.claim_one()
+
+    answer = site.flush_and_claim([], site.want(site.here, 1))
+
+    assert answer.claim_again
+    assert 0 < site.count()["waiting"] <= PLACED_AT_ONCE
+
+
 def test_with_nothing_to_do_nothing_is_done(site: Site) -> None:
     job = site.submit_one()
 

@@ -28,7 +28,7 @@ from spinney.store.sql.transitions.hold_moves import Key, Place
 
 LOOKED_AT = 5
 """Where few jobs are covered, one step looks at this multiple of the jobs that it may move."""
-SPECIAL_STEP = 200
+SPECIAL_STEP = 50
 """How many jobs one transaction places one by one (those with needs, children or in serial trees)."""
 
 _BEGINNING: tuple[Any, ...] = (0, 0, 0, "")

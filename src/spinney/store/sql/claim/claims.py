@@ -33,7 +33,7 @@ from spinney.store.sql.transitions import failures, hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.lease_writes import grant
 
-LOCK_MOVES = 200
+LOCK_MOVES = 50
 """The most jobs that one transaction lets wait for a taken lock."""
 CLAIM_MAX = 1_000
 """The most jobs of one claim: with many slots, further jobs ahead come with the next claim, so that other writers only

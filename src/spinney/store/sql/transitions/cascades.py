@@ -24,7 +24,7 @@ from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.transitions import deadlocks, locks, placement
 from spinney.store.sql.transitions.placement import Placement
 
-DEPENDANTS_STEP = 200
+DEPENDANTS_STEP = 50
 """How many dependants of a settled or reopened job one transaction updates; the rest follow in steps."""
 PASSED_BY_MOST = 50
 """How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
