@@ -39,7 +39,7 @@ from spinney.store.sql.submit.submissions import SqlSubmissions
 from spinney.store.sql.transitions.attempts import SqlAttemptRequests
 
 STEP = 50
-"""How many jobs one transaction of a walk through many changes: some 10 ms with a file, and 50 with a server, where each
+"""How many jobs one transaction of a walk through many changes: some 10 ms with a file, and 50 with a server, as each
 job takes some ten statements. Twice as many of those that are due."""
 STARTED_STEP = 1_000
 """The most fences in one list: a server would scan a longer one for each lease."""
