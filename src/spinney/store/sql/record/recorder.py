@@ -411,7 +411,8 @@ class Recorder:
     def _goes_back(self, row: Row, spec: TypeSpec, lease: HeldLease, state: State) -> bool:
         """Supersede early reports (``_supersede_early_reports``) also after an attempt of a later stage that did not
         pass. Return whether the job goes back to one of them at once, whatever ``state`` was decided for it."""
-        if job_rows.passed_stages(self.tx, row.id, spec).isdisjoint(again_stages(spec)):
+        again = again_stages(spec)
+        if not again or job_rows.passed_stages(self.tx, row.id, spec).isdisjoint(again):
             return False
         self._supersede_early_reports(row, spec, lease)
         stage = job_rows.next_stage(self.tx, row.id, spec)
