@@ -56,9 +56,10 @@ def cancel(cascade: Cascade, rows: Sequence[Row], reason: str) -> None:
     tx.run(
         "insert into inactive_jobs (job_id, state, since_us, priority, reason) "
         "select jobs.id, 'cancelled', ?, jobs.priority, ? from jobs "
-        "where jobs.id in (select j.value from json_each(?) j) on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
-        "wake_us = null, waits_for = null, priority = excluded.priority, reason = excluded.reason, "
-        "fingerprint = null, wants_amount = null, wants_capacity = null",
+        "where jobs.id in (select j.value from json_each(?) j) on conflict (job_id) do update set "
+        "state = excluded.state, since_us = excluded.since_us, wake_us = null, waits_for = null, "
+        "priority = excluded.priority, reason = excluded.reason, fingerprint = null, wants_amount = null, "
+        "wants_capacity = null",
         (now_us, reason, listed),
     )
     tx.run(
