@@ -455,6 +455,30 @@ def test_a_key_at_the_top_and_one_below_a_parent_are_two(site: Site) -> None:
     assert site.children(lease.job_id) == born
 
 
+def test_a_key_of_an_internal_type_is_apart_from_those_that_people_may_take(site: Site) -> None:
+    site.knows(kind("mail", "send", submit="internal"), kind("one", "work"))
+    taken = site.submit_one(keys=("report-1",), forever=True)
+    lease = site.claim_by_job()[taken]
+
+    (sent,) = site.submit_from(lease, "mail", keys=("report-1",), forever=True)
+
+    assert sent != taken
+    assert site.submit_from(lease, "mail", keys=("report-1",), forever=True) == [sent]
+    assert sorted(site.ids(key="report-1")) == [taken, sent]
+
+
+def test_a_job_of_an_internal_type_that_is_opened_again_takes_its_key_again(site: Site) -> None:
+    site.knows(kind("mail", "send", submit="internal"))
+    (job,) = site.submit("mail", keys=("k",))
+    site.fail(site.run(job))
+
+    site.retry(job)
+
+    with pytest.raises(DuplicateKey) as refusal:
+        site.submit("mail", keys=("k",))
+    assert refusal.value.job_id == job
+
+
 @pytest.mark.parametrize("how", ["spawn", "submit_from"])
 def test_one_with_a_key_may_not_need_what_is_perhaps_never_born(site: Site, how: str) -> None:
     lease = site.run(site.submit_one("parent"))

@@ -90,9 +90,9 @@ def test_a_reader_writes_nothing_on_either_database(migrations: Path, url: str) 
     with database.write() as connection:
         connection.execute(insert)
         connection.execute(text("delete from shelf_books"))
-    with pytest.raises(TablesUnusable, match=r"no transaction of read\(\) writes|read-only transaction"):  # noqa: SIM117
-        with database.read() as connection:
-            connection.execute(insert)
+    refused = pytest.raises(TablesUnusable, match=r"no transaction of read\(\) writes|read-only transaction")
+    with refused, database.read() as connection:
+        connection.execute(insert)
     with database.read() as connection:
         assert connection.scalar(text("select count(*) from shelf_books")) == 0
     database.close()

@@ -33,6 +33,8 @@ BREAKER_MAX = 1_000
 """The largest ``breaker``: each of these jobs is remembered."""
 INTERNAL = "internal"
 """The value of ``TypeSpec.submit`` by which only stages and schedules create jobs of the type."""
+INTERNAL_KEYS = -1
+"""The scope of the keys of internal types; that of other types is 0, and that of subjobs their parent's id."""
 SUBMIT = (str(Role.SUBMITTER), str(Role.OPERATOR), str(Role.ADMIN), INTERNAL)
 """The values of ``TypeSpec.submit``: the lowest role that may submit jobs of a type, or no role at all."""
 SUBMIT_LIMITS = ("collection", "queue", "share", "submitter")
@@ -212,6 +214,12 @@ class TypeSpec:
     former_secrets: tuple[tuple[str | None, ...], ...] = ()
     """The paths of parameters that earlier declarations of the type had secret and ``schema`` has not: the values of
     earlier jobs stay redacted. The store adds them; None: any item or property."""
+
+    @property
+    def key_scope(self) -> int:
+        """Return the scope of the keys of its jobs without a parent: those of internal types are among themselves, so
+        that nobody who may submit jobs can take one."""
+        return INTERNAL_KEYS if self.submit == INTERNAL else 0
 
     def __post_init__(self) -> None:
         names.name("job type", self.name)

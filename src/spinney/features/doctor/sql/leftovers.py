@@ -61,14 +61,16 @@ def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Page
 
 def _take_key(repair: RepairContext, facts: Facts) -> None:
     """Give a job the row of its unique key again. Raises Refused when another job has taken the key meanwhile."""
-    owner = repair.tx.value("select job_id from keys where scope = 0 and key = ?", (facts["key"],))
+    spec = repair.registry.types.get(facts["type"])
+    scope = 0 if spec is None else spec.key_scope
+    owner = repair.tx.value("select job_id from keys where scope = ? and key = ?", (scope, facts["key"]))
     if owner is not None:
         raise Refused(
             f"the key {facts['key']!r} of job {facts['id']} is taken by job {owner} meanwhile; cancel one of the two"
         )
     repair.tx.run(
-        "insert into keys (scope, key, job_id, forever) values (0, ?, ?, ?)",
-        (facts["key"], facts["id"], False),
+        "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)",
+        (scope, facts["key"], facts["id"], False),
     )
 
 
@@ -112,9 +114,9 @@ RULES: tuple[Rule, ...] = (
         about="A key belongs to a job, unless it was taken for ever by one that retention has removed.",
         walk=_KEYS,
         join=MAYBE_JOB,
-        # Only a key of scope 0 may outlive its job; another scope is the parent below which the key is
+        # Only a key of a job without a parent may outlive its job; another scope is the parent below which the key is
         # unique.
-        where="jobs.id is null and not (page.scope = 0 and page.forever = 1)",
+        where="jobs.id is null and not (page.scope <= 0 and page.forever = 1)",
         columns=("page.job_id",),
         sentence="the key {key!r} is taken by job {job_id}, but there is no such job",
         repair=deletion(_KEYS, "frees the key"),
@@ -123,10 +125,10 @@ RULES: tuple[Rule, ...] = (
         name="key-not-taken",
         about="An open job with a key has taken it.",
         walk=JOBS,
-        # Keys of subjobs have their parent as the scope; the repair restores only those of scope 0.
+        # Keys of subjobs have their parent as the scope; the repair restores only those of jobs without one.
         where=f"page.key is not null and page.parent_id is null and page.state not in ({SETTLED_STATES}) "
         "and not exists (select 1 from keys k where k.job_id = page.id)",
-        columns=("page.key", "page.state"),
+        columns=("page.key", "page.state", "page.type"),
         row_filter=only_accepted,
         sentence="job {id} is {state}, but does not have its key {key!r}, so that a second job could be submitted "
         "with it",

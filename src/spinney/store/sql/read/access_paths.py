@@ -17,6 +17,7 @@ from spinney.model.attempts.failures import DEADLOCK
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
+from spinney.model.types import INTERNAL_KEYS
 from spinney.store import skip_scan
 from spinney.store.sql.connection.database import list_text
 
@@ -85,6 +86,14 @@ def bounded_count(run_query: RunQuery, sources: Iterable[tuple[str, Sequence[Any
     return total
 
 
+def key_condition(job_filter: Filter) -> tuple[str, list[Any]]:
+    """Return the condition on the key of a filter with its values: a key among the children of a parent, or one of jobs
+    without a parent, where an internal type and another one may both have it."""
+    scopes = [0, INTERNAL_KEYS] if job_filter.parent_id is None else [job_filter.parent_id] * 2
+    condition = "jobs.id in (select k.job_id from keys k where k.scope in (?, ?) and k.key = ?)"
+    return condition, [*scopes, job_filter.key]
+
+
 def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str, Sequence[Any]]]]:
     """Return the indexes that the filter allows, each as its ranges (condition, values). A partial index is
     matched only by a condition that repeats its own, such as ``collection is not null``."""
@@ -92,8 +101,7 @@ def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str
     if job_filter.ids is not None:
         indexes.append([(LISTED, [list_text(job_filter.ids)])])
     if job_filter.key is not None:
-        has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
-        indexes.append([(has_it, [job_filter.parent_id or 0, job_filter.key])])
+        indexes.append([key_condition(job_filter)])
     for column in ("parent_id", "collection", "submitter"):
         if (value := getattr(job_filter, column)) is not None:
             indexes.append([(f"jobs.{column} is not null and jobs.{column} = ?", [value])])

@@ -274,11 +274,8 @@ def _say_other_rows(job_filter: Filter, say: Callable[..., None]) -> None:
             "and h.name = cast(jobs.id as text)))"
         )
     if job_filter.key is not None:
-        say(
-            "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
-            job_filter.parent_id or 0,
-            job_filter.key,
-        )
+        condition, values = access_paths.key_condition(job_filter)
+        say(condition, *values)
 
 
 def _state_is(state: State) -> str:

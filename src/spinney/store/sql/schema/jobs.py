@@ -278,8 +278,8 @@ keys = table(
     Index("keys_by_job", "job_id"),
     sqlite_with_rowid=False,
 )
-"""Deduplication keys of jobs. ``scope``: 0, or the parent among whose children the key is unique. ``forever``: the key
-stays taken after the job has settled."""
+"""Deduplication keys of jobs. ``scope``: 0, -1 for internal types, or the parent among whose children the key is
+unique. ``forever``: the key stays taken after the job has settled."""
 
 data = table(
     "data",

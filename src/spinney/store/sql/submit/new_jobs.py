@@ -191,12 +191,12 @@ def _common(p: Plan, share: int | None, now_us: int) -> dict[str, Any]:
 def write_extras(
     tx: Tx, p: Plan, ids: range, keys: Sequence[str] | None, scope: int, id_of: Callable[[int], int]
 ) -> None:
-    """Write keys, needs and initial data of a run of ids. ``scope``: 0, or the parent among whose children
-    the keys are unique, and then taken for ever. ``id_of(k)``: the k-th job of this call. Raises
+    """Write keys, needs and initial data of a run of ids. ``scope``: that of the type's keys, or the parent among whose
+    children the keys are unique, and then taken for ever. ``id_of(k)``: the k-th job of this call. Raises
     DuplicateKey."""
     for n, job_id in enumerate(ids):
         if keys:
-            forever = p.submission.forever or scope != 0
+            forever = p.submission.forever or scope > 0
             job_rows.take_key(tx, scope, keys[n], job_id, forever=forever)
         for need in p.submission.needs:
             need_id = need if need > 0 else id_of(-need)
@@ -391,4 +391,4 @@ def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:
     keys = p.submission.keys[part] if p.submission.keys else None
     write_rows(tx, p, run.share, run.ids, p.submission.params[part], keys, now_us)
     if not p.plain or p.submission.data:
-        write_extras(tx, p, run.ids, keys, 0, lambda k: first_id + k - 1)
+        write_extras(tx, p, run.ids, keys, p.spec.key_scope, lambda k: first_id + k - 1)

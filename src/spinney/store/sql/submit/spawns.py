@@ -150,7 +150,7 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     holder = tx.one(
         "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
         "where k.scope = ? and k.key = ?",
-        (_scope(spawner), key),
+        (_scope(spawner, plan), key),
     )
     if holder is None:
         return None
@@ -162,8 +162,8 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     return int(job_id)
 
 
-def _scope(spawner: Spawner) -> int:
-    return 0 if spawner.parent is None else spawner.parent.row.id
+def _scope(spawner: Spawner, plan: Plan) -> int:
+    return plan.spec.key_scope if spawner.parent is None else spawner.parent.row.id
 
 
 def _spawn(
@@ -176,7 +176,7 @@ def _spawn(
     share = new_jobs.share_of(tx, registry, plan, ids[0] if ids else job_id)
     span = range(job_id, job_id + 1)
     new_jobs.write_rows(tx, plan, share, span, params, key, now_us)
-    new_jobs.write_extras(tx, plan, span, key, _scope(spawner), lambda k: _earlier(ids, k))
+    new_jobs.write_extras(tx, plan, span, key, _scope(spawner, plan), lambda k: _earlier(ids, k))
     new_jobs.put_in_place(tx, registry, job_id, job_id, now_us)
     return job_id
 

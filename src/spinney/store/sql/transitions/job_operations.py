@@ -249,7 +249,7 @@ class Operation:
                     f"every stage of job {row.id} has passed; use 'rerun' to run some of them again"
                 )
             stage = regrowth.supersede_again(self.tx, row, spec)
-        regrowth.retake_key(self.tx, row)
+        regrowth.retake_key(self.tx, self.registry, row)
         self.tx.run(
             "update jobs set stage = ?, attempts = 0, interruptions = 0, started_us = null, settled_us = null, "
             "code = null, at_us = null where id = ?",

@@ -21,6 +21,7 @@ from spinney.model.types import TypeSpec
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
+from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import cascades, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
 
@@ -175,7 +176,7 @@ class Regrowth:
         if spec is not None:
             stage = supersede_again(self.tx, row, spec, spawn_stage)
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
-        retake_key(self.tx, row)
+        retake_key(self.tx, self.registry, row)
         self.cascade.wait(row, waits_for, reason)
         started_us = self.cascade.now_us if waits_for == "children" else None
         self.tx.run(
@@ -204,11 +205,13 @@ class Regrowth:
 # --- steps for a single job -------------------------------------------------------------------
 
 
-def retake_key(tx: Tx, row: Row) -> None:
+def retake_key(tx: Tx, registry: Registry, row: Row) -> None:
     """Take the key of a job that is opened again. Raises DuplicateKey when another job has it."""
     if row.key is None or tx.exists("select 1 from keys where job_id = ?", (row.id,)):
         return
-    job_rows.take_key(tx, 0, row.key, row.id, forever=False)
+    spec = registry.types.get(row.type)
+    scope = 0 if spec is None else spec.key_scope
+    job_rows.take_key(tx, scope, row.key, row.id, forever=False)
 
 
 def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = None) -> str | None:

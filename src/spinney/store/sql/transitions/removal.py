@@ -220,7 +220,8 @@ class Removal:
             tx.delete_listed(table, "job_id", listed)
         # What was taken for ever stays taken; the keys of children go with their parent.
         tx.run(
-            "delete from keys where job_id in (select j.value from json_each(?) j) and not (scope = 0 and forever = 1)",
+            "delete from keys where job_id in (select j.value from json_each(?) j) "
+            "and not (scope <= 0 and forever = 1)",
             (listed,),
         )
         for bad in (False, True):
