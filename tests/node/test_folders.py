@@ -228,7 +228,7 @@ def test_what_root_makes_below_a_root_of_another_user_belongs_to_that_user(root)
         opened.place(1234)
         opened.settle(1234, None)
     begun = uploads.begin(Upload(id="", inbox="in", name="b.txt", size=2, by="ann"))
-    with spool.upload(root) as several:
+    with spool.room(root) as several:
         with several.writing("deep/er/c.txt") as file:
             file.write(b"c")
         folder_writes.put(root, 1235, several.files)

@@ -7,6 +7,7 @@ one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,10 @@ from spinney.web.settings import ServerSettings
 from spinney.web.store_pool import StorePool
 from spinney.web.telemetry import instrumentation
 from spinney.web.telemetry.counters import ServerCounters
+
+DISK_THREADS = 1_000
+"""The most threads for what reads and writes files. Only as many are started as are needed at once: requests that wait
+for a disk that does not answer must not keep others waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,7 @@ def _lifespan(stores: StorePool) -> Callable[[FastAPI], AbstractAsyncContextMana
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(DISK_THREADS, "disk"))
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(stores)
             for beside in app.state.beside:

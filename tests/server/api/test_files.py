@@ -1,6 +1,9 @@
 """Files of jobs: listed, read in parts, followed, uploaded; and nothing beyond their folders."""
 
+import asyncio
+import contextlib
 import os
+import shutil
 import threading
 from typing import Any
 
@@ -156,6 +159,48 @@ def test_uploads_are_for_operators_and_who_submitted_the_job(world: World, job: 
     assert mine.json() == {"path": "new/x.bin", "size": 1000}
     assert (world.folder(job) / "new" / "x.bin").read_bytes() == TEXT
     assert not_mine.status_code == 403
+
+
+def test_no_upload_makes_others_wait_for_a_disk(
+    world: World, job: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync of a large file takes seconds, and a disk that does not answer takes until it does."""
+    calls, in_event_loop = set[str](), list[str]()
+
+    def watched(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            calls.add(name)
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop()
+                in_event_loop.append(name)
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree")):
+        watched(module, name)
+    path = f"/api/v1/jobs/{job}/files/new"
+    assert world.client().put(path, content=b"x" * 100_000).status_code == 201
+    form = {"job": (None, '{"type": "one"}', "application/json"), "file": ("a", b"text")}
+    assert world.client().post("/api/v1/jobs", files=form).status_code == 201
+    assert calls == {"fsync", "mkdir", "rename", "rmtree"}
+    assert in_event_loop == []
+
+
+def test_threads_that_wait_for_a_disk_keep_no_request_waiting(world: World) -> None:
+    answers = threading.Event()
+
+    async def work() -> None:
+        waiting = [asyncio.ensure_future(asyncio.to_thread(answers.wait)) for _ in range(100)]
+        try:
+            await asyncio.wait_for(asyncio.to_thread(int), 30)
+        finally:
+            answers.set()
+        await asyncio.gather(*waiting)
+
+    world.portal.call(work)
 
 
 def test_a_job_at_work_gets_no_files(world: World, job: int) -> None:

@@ -90,8 +90,8 @@ async def upload(job: JobId, path: FilePath, context: Authenticated, request: Re
 
     await job_uploads.require_put(context, root, job)
     size = 0
-    with spool.upload(root) as files:
-        with files.writing(path) as file:
+    async with spool.upload(root) as files:
+        async with spool.in_threads(files.writing(path)) as file:
             async for piece in request.stream():
                 size += len(piece)
                 await asyncio.to_thread(file.write, piece)

@@ -107,7 +107,7 @@ async def uploaded(request: Request, context: Authenticated, name: str) -> Respo
     await context.run(lambda control: control.part(InboxUploads).require_may(name))
     made: list[Upload] = []
     try:
-        with spool.upload(root) as sent:
+        async with spool.upload(root) as sent:
             await read_form(request, context, sent)
             if not sent.files:
                 raise UsageError("no file was chosen; choose one, and upload it")

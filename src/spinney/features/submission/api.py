@@ -91,7 +91,7 @@ async def _with_files(request: Request, context: RequestContext, key: str | None
     raise_bound(request)
 
     await job_uploads.require(context, root)
-    with spool.upload(root) as upload:
+    async with spool.upload(root) as upload:
         body = await multipart.read(request.headers["content-type"], request.stream(), upload)
         command = await _command(body, key)
         digest = "" if key is None else await asyncio.to_thread(upload.digest)

@@ -106,7 +106,7 @@ async def submitted(request: Request, context: Authenticated) -> Response:
     """Submit the job and redirect to its page, or show the form again with each error at its field."""
     root = request.app.state.folders
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
-    with spool.upload(root) as upload:
+    async with spool.upload(root) as upload:
         try:
             sent = await _sent(request, context, upload)
         except (SpinneyError, HTTPException) as error:
@@ -318,7 +318,7 @@ async def upload(request: Request, context: Authenticated, job: JobId) -> Respon
 
     try:
         await job_uploads.require_put(context, root, job)
-        with spool.upload(root) as received:
+        async with spool.upload(root) as received:
             await read_form(request, context, received)
             if not received.files:
                 return redirect_from(request, back, refused="no file was chosen; choose one, then upload it")

@@ -11,16 +11,22 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from spinney.files.disk_space import is_full
 from spinney.folders import folders
 from spinney.host.ownership import make_directory
 from spinney.model.errors import UsageError
 
+T = TypeVar("T")
 SPOOL = ".spool"
 OLD_S = 86_400.0
 """An upload that nobody has touched for so many seconds was left by a server that died."""
@@ -44,7 +50,8 @@ class Upload:
 
     @contextmanager
     def writing(self, path: str) -> Iterator[BinaryIO]:
-        """Yield a new file for this path in the job's folder; it is durable when the block is left. Raises UsageError
+        """Yield a new file for this path in the job's folder; it is durable when the block is left, which may take long
+        (``in_threads``). Raises UsageError
         for a path that is not allowed or given twice, and DiskFull, also for what the block writes."""
         path = checked(path)
         if any(
@@ -71,8 +78,29 @@ class Upload:
         return whole.hexdigest()
 
 
+@asynccontextmanager
+async def in_threads(context_manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave a context manager in threads: a disk may take long to sync a file, or not answer, while the event
+    loop has others to serve."""
+    value = await asyncio.to_thread(context_manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        # Also for a request that is cancelled, what it began is tidied up.
+        leaving = asyncio.to_thread(context_manager.__exit__, type(error), error, error.__traceback__)
+        if not await asyncio.shield(leaving):
+            raise
+    else:
+        await asyncio.shield(asyncio.to_thread(context_manager.__exit__, None, None, None))
+
+
+def upload(root: Path) -> AbstractAsyncContextManager[Upload]:
+    """Give room for the files of one request; see ``room``, which it enters and leaves in threads."""
+    return in_threads(room(root))
+
+
 @contextmanager
-def upload(root: Path) -> Iterator[Upload]:
+def room(root: Path) -> Iterator[Upload]:
     """Yield room for the files of one request; files that were not moved into place are removed when the block is left.
 
     Raises DiskFull when there is no room, and StoreUnusable for a root that is not writable.
