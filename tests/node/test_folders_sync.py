@@ -1,8 +1,10 @@
 """What an attempt wrote in its folder is on the disk before its success is recorded."""
 
+import asyncio
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from spinney.folders import folders
 from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
 from spinney.node.lifecycle.unsynced_files import sync_folders
+from spinney.node.supervisor_main import event_loop
 from spinney.node.worker import sync
 from spinney.node.worker.sync import clock_ns, opened, sync_folder, synced
 
@@ -61,6 +64,33 @@ async def test_a_disk_that_refuses_does_not_keep_killed_attempts_from_being_reco
     monkeypatch.setattr(filesystem, "sync_whole", refuse)
     await sync_folders(tmp_path, [JOB])
     assert "see the disk" in caplog.text
+
+
+async def test_a_disk_that_does_not_answer_is_not_waited_for_beyond_the_limit(
+    tmp_path, folder, monkeypatch, caplog
+):
+    answers = threading.Event()
+    monkeypatch.setattr(filesystem, "sync_whole", lambda fd: answers.wait())
+    await sync_folders(tmp_path, limit_s=0.05)
+    answers.set()
+    assert "does not answer; what killed attempts wrote there is synced when it does" in caplog.text
+
+
+def test_threads_that_wait_for_a_disk_keep_no_others_waiting():
+    answers, loop = threading.Event(), event_loop()
+
+    async def work():
+        waiting = [asyncio.ensure_future(asyncio.to_thread(answers.wait)) for _ in range(100)]
+        done = await asyncio.wait_for(asyncio.to_thread(lambda: "done"), 30)
+        answers.set()
+        await asyncio.gather(*waiting)
+        return done
+
+    try:
+        assert loop.run_until_complete(work()) == "done"
+    finally:
+        answers.set()
+        loop.close()
 
 
 def test_new_files_and_directories_are_synced_files_first(tmp_path, folder, synced_paths):

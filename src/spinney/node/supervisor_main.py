@@ -12,6 +12,7 @@ import os
 import resource
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from spinney.host.unread_log import write_line
@@ -44,6 +45,9 @@ _FILES_LEAST = 64
 _FILES_OF_WORKER = 7
 """How many files of the supervisor a further worker takes."""
 
+_DISK_THREADS = 1_000
+"""More threads than can wait for a disk before the node takes no more jobs. Only as many are started as are needed."""
+
 _ending = threading.Event()
 """Set while everything is being killed: attempts that die from then on are not to blame for it."""
 
@@ -65,9 +69,17 @@ def main() -> int:
     own = Instance(name=name, pid=pid, started_us=started_us)
     try:
         # Not asyncio.run, which waits for all threads: one may wait for a share that does not answer.
-        return asyncio.new_event_loop().run_until_complete(_run(settings, own, handover))
+        return event_loop().run_until_complete(_run(settings, own, handover))
     except Exception as error:  # noqa: BLE001 - groups, too; the last output is always a sentence
         return _say(_first(error))
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of a supervisor. It may start many threads, because those that wait for a disk that does
+    not answer must not keep others waiting, as those that take back the jobs of a dead node."""
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_DISK_THREADS, "disk"))
+    return loop
 
 
 def _spare_what_stays() -> None:

@@ -38,6 +38,10 @@ from spinney.store.external_timeouts import take_back_silent
 
 log = logging.getLogger(__name__)
 
+SYNC_LIMIT_S = 10.0
+"""How long the recovery of a dead node of this host waits for the disk of the folders. The leader has other nodes to
+watch, and jobs of this node may be able to run on other hosts."""
+
 
 class LivenessWatch:
     """Remembers when each node's counter last changed, and judges each node by its own lease. It is pure: the time is
@@ -90,7 +94,7 @@ async def take_back(
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
         running = await asyncio.to_thread(read_pages, instances.pages_dir(this_host.run_dir, instance))
-        await unsynced_files.sync_folders(this_host.folder_root)
+        await unsynced_files.sync_folders(this_host.folder_root, limit_s=SYNC_LIMIT_S)
     jobs = await db.call(lambda store: store.recover(node.id, running, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))
     if this_host.local(node):

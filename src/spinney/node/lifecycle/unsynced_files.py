@@ -16,13 +16,21 @@ from spinney.host import filesystem
 log = logging.getLogger(__name__)
 
 
-async def sync_folders(root: Path, job_ids: Sequence[int] | None = None) -> None:
+async def sync_folders(
+    root: Path, job_ids: Sequence[int] | None = None, *, limit_s: float | None = None
+) -> None:
     """Sync the file system of the folder root ``root`` if one of these jobs has a folder there; None: in any case.
+    Return after ``limit_s`` though it is not done; the thread goes on.
 
     It is done in a thread, because a share that does not answer must not stop the event loop. An error of the disk is
     only logged, because the attempts are lost in any case."""
     try:
-        await asyncio.to_thread(_sync, root, job_ids)
+        async with asyncio.timeout(limit_s):
+            await asyncio.to_thread(_sync, root, job_ids)
+    except TimeoutError:
+        log.error(
+            "the disk of %s does not answer; what killed attempts wrote there is synced when it does", root
+        )
     except OSError as error:
         log.error("what killed attempts wrote below %s could not be synced: %s; see the disk", root, error)
 
