@@ -88,3 +88,25 @@ def test_jobs_are_recorded_together_while_another_that_is_cancelled_still_runs(
         ran = statements(site, [site.entry(leases[job], outcome, started_us=started_us)])
         assert len([sql for sql in ran if sql.startswith("delete from leases where job_id =")]) == 1
     assert site.states([cancelled, below]) == [State.COMPLETED if completes else State.CANCELLED] * 2
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.DEFER])
+def test_tables_without_rows_of_a_job_are_not_looked_into_for_its_record(
+    site: Site, outcome: Outcome
+) -> None:
+    other = site.run(site.submit_one("batch", priority=1))
+    site.store.take_lock(other.job_id, other.fence, "other", "attempt", now_us=site.now)
+    site.spawn(other, n=2)
+    jobs = site.submit("tenacious", n=3)
+    leases = site.claim_by_job()
+    site.cancel(other.job_id)
+
+    ran = statements(site, [site.entry(leases[job], outcome, message="no") for job in jobs])
+
+    looks = ("delete from locks", "update staging", "select first_id", "select 1 from cancel_requests")
+    assert [sql for sql in ran if sql.startswith(looks)] == []
+    assert len(site.store.attempts(jobs[0])) == 1
+    ran = statements(site, [site.entry(other)])
+    assert {look for look in looks if any(sql.startswith(look) for sql in ran)} >= {looks[0], looks[3]}
+    assert site.state(other.job_id) is State.CANCELLED
+    assert site.store.locks.all() == []

@@ -59,6 +59,9 @@ class Recorder:
         self._may_stay: list[tuple[Row, str, HeldLease, bool]] = []
         """Jobs that the node would continue in their slots, with their next stages, and ``checked`` of
         ``next_stages.keep``."""
+        self._special: set[int] = set()
+        """The jobs of this flush with rows in other tables (``special_jobs``). Others have no locks and no cancel
+        requests, and have spawned nothing that is hidden."""
         self._causes: dict[str, Cause] = {}
         """The causes of jobs that this flush fails, by fingerprint."""
 
@@ -72,7 +75,7 @@ class Recorder:
         if not records:
             return
         held = self._leases(records)
-        special, any_needs = special_jobs.among(self.tx, records)
+        self._special, any_needs = special_jobs.among(self.tx, records)
         lanes = [self.registry.lanes[lane_id] for lane_id in {lease[4] for lease in held.values()}]
         last = {lane.id for lane in lanes if self._last(lane)}
         inner = {lane.id for lane in lanes if plain_advances.is_inner(self.registry, lane)}
@@ -82,7 +85,7 @@ class Recorder:
             lease = held.pop(record[1], None)
             if lease is None or lease[0] != record[0]:
                 self.refused.append(record)
-            elif not lease[7] or record[0] in special:
+            elif not lease[7] or record[0] in self._special:
                 others.append((record, HeldLease(*lease)))
             elif record[2] is ok and lease[4] in last and self._silent(record):
                 plain.append((record, lease))
@@ -216,8 +219,10 @@ class Recorder:
         """Write one record of an attempt that still has its lease. One that never began and was handed back,
         lost or killed with its worker leaves no row in the history."""
         tx, c = self.tx, self.cascade
+        special = record.job_id in self._special
         tx.run("delete from leases where job_id = ?", (record.job_id,))
-        c.free_locks(record.job_id, record.fence)
+        if special:
+            c.free_locks(record.job_id, record.fence)
         row = job_rows.existing(tx, record.job_id)
         if row is None:
             staging.disown(tx, record.fence)
@@ -240,7 +245,7 @@ class Recorder:
         if record.outcome in PASSED:
             if (lane.type, lane.stage) in self.registry.streaks:
                 circuit_breaker.passed(tx, [(lane.type, lane.stage)])
-            cancel_reason = placement.cancel_reason(tx, row)
+            cancel_reason = self._cancel_reason(row)
             if cancel_reason is not None and staging.spawns_children(tx, record.fence):
                 # Its children would have to run before it can complete, and are not created any more. So the stage has
                 # not passed: a retry runs it again, and spawns them and submits its jobs again.
@@ -254,12 +259,17 @@ class Recorder:
                 row, {**start, "code = ?": record.code, "warnings = warnings + ?": warned, **_FROM_ZERO}
             )
             row = row._replace(attempts=0, interruptions=0)
-            staging.publish_spawned(tx, self.registry, record.fence, self.now_us)
+            if special:
+                staging.publish_spawned(tx, self.registry, record.fence, self.now_us)
             self._wake_lane(lane)
             self._passed(row, record, lease, claim_request)
             return
-        staging.disown(tx, record.fence)
+        if special:
+            staging.disown(tx, record.fence)
         self._not_passed(row, record, lease, lane, start)
+
+    def _cancel_reason(self, row: Row) -> str | None:
+        return placement.cancel_reason(self.tx, row) if row.id in self._special else None
 
     def _change(self, row: Row, assignments: _Assignments) -> None:
         """Write what an attempt leaves in the row of its job, in one statement."""
@@ -323,7 +333,7 @@ class Recorder:
                 passed = job_rows.passed_stages(tx, row.id, spec)
             stage = next_stage(spec, passed)
         if placement.open_children(tx, row.id):
-            cancel_reason = placement.cancel_reason(tx, row)
+            cancel_reason = self._cancel_reason(row)
             if stage is not None:
                 tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
                 row = row._replace(stage=stage)
@@ -368,7 +378,7 @@ class Recorder:
         except when it was only handed back. ``start``: what the row of the job gets of the start of the attempt, if it
         has begun."""
         tx, c, began = self.tx, self.cascade, bool(start)
-        cancel_reason = placement.cancel_reason(tx, row)
+        cancel_reason = self._cancel_reason(row)
         if cancel_reason is not None:
             self._change(row, start)
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
