@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.words import USUAL, Clock, Site, submission
+from contract.words import USUAL, Clock, Site, kind, submission
 from new_store import new_store
 from spinney.model.jobs import FlushResult, Outcome
 from spinney.model.settings.queues import QueueSpec
@@ -139,3 +139,16 @@ def test_a_changed_queue_is_read_without_the_others(site: Site, monkeypatch: pyt
 
 def job_queue(site: Site, job_id: int) -> str:
     return site.job(job_id).queue
+
+
+def test_a_stage_that_has_vanished_is_looked_for_in_all_its_queues_at_once(site: Site) -> None:
+    fill(site, 0, 200, jobs=1)
+    site.drain()
+    site.knows(kind("one", "other"))
+    site.sweep()
+    seen: list[str] = []
+    site.store.database._writer.set_trace_callback(seen.append)  # type: ignore[attr-defined]
+
+    site.sweep()
+
+    assert len([sql for sql in seen if "from ready where lane" in sql]) == 1

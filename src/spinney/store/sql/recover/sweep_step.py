@@ -6,9 +6,9 @@ changes it, so a second sweeper finds nothing left to do. ``SqlStore.sweep`` cal
 those of other modules."""
 
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import job_rows
-from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade
 
@@ -46,23 +46,27 @@ class SweepStep:
         """Hold jobs whose next stage their registered type does not have any more, with the reason. No node
         would ever claim them. Jobs of a type that nobody registers (any more) stay pending: a node with it
         may start."""
-        for lane in list(self.registry.lanes.values()):
-            spec = self.registry.types.get(lane.type)
-            if spec is None or spec.stage(lane.stage) is not None:
+        lanes = [lane for lane in self.registry.lanes.values() if self._has_vanished(lane)]
+        if not lanes:
+            return
+        rows = self.tx.all(
+            "select lane, priority, share, position, job_id from ready "
+            "where lane in (select j.value from json_each(?) j) limit ?",
+            (list_text(lane.id for lane in lanes), self.limit),
+        )
+        for *key, job_id in rows:
+            row = job_rows.existing(self.tx, job_id)
+            if row is None:
+                hold_moves.out_of_ready(self.tx, [tuple(key)])
                 continue
-            rows = self.tx.all(
-                "select lane, priority, share, position, job_id from ready where lane = ? limit ?",
-                (lane.id, self.limit),
-            )
-            for *key, job_id in rows:
-                row = job_rows.existing(self.tx, job_id)
-                if row is None:
-                    hold_moves.out_of_ready(self.tx, [tuple(key)])
-                    continue
-                self.cascade.withdraw(row)
-                reason = f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}"
-                self.cascade.set_aside(row, State.HELD, reason=reason)
-            self.more = self.more or len(rows) == self.limit
+            self.cascade.withdraw(row)
+            reason = f"its next stage {row.stage!r} has vanished from job type {row.type!r}"
+            self.cascade.set_aside(row, State.HELD, reason=reason)
+        self.more = self.more or len(rows) == self.limit
+
+    def _has_vanished(self, lane: Lane) -> bool:
+        spec = self.registry.types.get(lane.type)
+        return spec is not None and spec.stage(lane.stage) is None
 
     def free_locks(self, after: str) -> str:
         """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it, and

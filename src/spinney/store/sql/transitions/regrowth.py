@@ -73,7 +73,7 @@ class Regrowth:
             )
             if parent.state is State.CANCELLED:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
-            if job_rows.leased_fence(self.tx, parent.id) is not None:
+            if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is not None:
                 # Its attempt may report what was; the record looks for that (``placement.older_stages_run_since``).
                 self.tx.run("update leases set plain = ? where job_id = ?", (False, parent.id))
                 return
