@@ -12,6 +12,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.store.parts import Store
 
+from .behind import sql_store
 from .words import Clock, Site, kind
 
 MANY = 1_200 if LONG else 850
@@ -70,6 +71,18 @@ def test_with_nothing_to_do_nothing_is_done(site: Site) -> None:
 
     assert (swept.due, swept.more, swept.wake_us) == (0, False, None)
     assert site.state(job) is State.PENDING
+
+
+def test_it_waits_for_the_right_to_write_once_where_no_call_is_written_in_steps(site: Site) -> None:
+    written: list[float] = []
+    sql_store(site.store).session.measure_writes(lambda *seconds: written.append(sum(seconds)))
+    site.submit_one(at_us=site.now + 1)
+    written.clear()
+
+    site.later(1)
+
+    assert len(written) == 1
+    assert site.count() == {"pending": 1}
 
 
 def test_a_step_is_bounded_and_says_when_there_is_more(site: Site) -> None:

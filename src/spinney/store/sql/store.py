@@ -389,12 +389,16 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobQueries, Parts):
         from spinney.store.sql.submit import idempotency, staging
         from spinney.store.sql.transitions import failures, trusted_clock
 
-        more = self._staging_step(now_us) == 0
-        with self._write() as tx:
-            lost = staging.abandoned(tx, now_us)
-            if lost is not None:
-                staging.drop(tx, *lost)
-                more = True
+        with self._read() as tx:
+            # Mostly there is nothing of these, and a transaction that writes waits for its turn.
+            staged, met = tx.one("select exists (select 1 from staging), exists (select 1 from met_needs)")
+        more = bool(staged or met) and self._staging_step(now_us) == 0
+        if staged:
+            with self._write() as tx:
+                lost = staging.abandoned(tx, now_us)
+                if lost is not None:
+                    staging.drop(tx, *lost)
+                    more = True
         with self._write() as tx:
             sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP))
             due = sweep.due()
