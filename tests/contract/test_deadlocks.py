@@ -217,6 +217,24 @@ def test_the_older_gets_the_amount_that_it_wants_and_those_before_it_the_rest(
     assert site.state(young.job_id) is (State.FAILED if policy == "fail" else State.PENDING)
 
 
+@pytest.mark.parametrize("policy", ["fail", "restart"])
+def test_one_that_waits_behind_the_victim_goes_on_at_once(site: Site, policy: str) -> None:
+    site.store.locks.set_capacity("disk", 3, ANN, now_us=site.now)
+    site.knows(kind("greedy", "work", on_deadlock=policy))
+    (old,) = running(site)
+    modest, young = running(site, "greedy", 2)
+    assert asks(site, old, "disk", 1)
+    assert asks(site, young, "x")
+    site.store.prioritise(young.job_id, young.fence, 5)
+    waits(site, young, "disk", 3)
+    waits(site, modest, "disk", 1)
+
+    waits(site, old, "x")
+
+    assert site.states([old.job_id, modest.job_id]) == [State.PENDING] * 2
+    assert site.state(young.job_id) is (State.FAILED if policy == "fail" else State.PENDING)
+
+
 def test_what_an_attempt_alone_keeps_closes_no_ring(site: Site) -> None:
     older, younger = running(site, n=2)
     assert asks(site, older, "a", until="attempt")

@@ -366,7 +366,7 @@ class Breaking(Protocol):
         self, row: Row, state: State, *, reason: str | None = None, fingerprint: str | None = None
     ) -> None: ...
     def free_locks(self, job_id: int, fence: int | None) -> None: ...
-    def place(self, row: Row) -> None: ...
+    def wait_for_no_lock(self, row: Row) -> None: ...
     def prefer(self, job_id: int, lock: str) -> None: ...
 
 
@@ -422,7 +422,7 @@ def _restart(cascade: Breaking, row: Row, spec: TypeSpec) -> None:
     stage = job_rows.next_stage(tx, row.id, spec)
     tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
     cascade.free_locks(row.id, None)
-    cascade.place(job_rows.find(tx, row.id))
+    cascade.wait_for_no_lock(job_rows.find(tx, row.id))
 
 
 def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
