@@ -17,6 +17,7 @@ from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.read import access_paths, duration_samples
 from spinney.store.sql.record.circuit_breaker import ACTOR as BREAKER
 from spinney.store.sql.record.circuit_breaker import IDLE_US
+from spinney.store.sql.recover import sweep_step
 from spinney.store.sql.store import LOST_BEATS
 from spinney.store.sql.submit import new_jobs, staging
 from spinney.store.sql.transitions import cancel_moves, locks
@@ -45,6 +46,7 @@ __all__ = [
     "sql_store",
     "sqlite_file",
     "staging",
+    "sweep_step",
 ]
 
 

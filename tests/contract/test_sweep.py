@@ -1,20 +1,24 @@
 """Housekeeping: may be called by anybody at any time, twice, or never for a while."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from long_tests import LONG
 from spinney.model.errors import Refused
+from spinney.model.operators.bulk_orders import Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.actor import Actor
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.queues import QueueSpec
 from spinney.model.states import State
 from spinney.store.parts import Store
 
-from .behind import sql_store
-from .words import Clock, Site, kind
+from .behind import sql_store, sweep_step
+from .words import USUAL, Clock, Site, kind, submission
 
+ANN = Actor(by="ann", call="c")
 MANY = 1_200 if LONG else 850
 """More than two transactions hold."""
 
@@ -35,12 +39,80 @@ PLACED_AT_ONCE = 100
 
 
 def test_one_step_places_a_bounded_number_of_due_jobs(site: Site) -> None:
-    site.submit(n=2 * PLACED_AT_ONCE, at_us=site.now + 10_000_000)
+    need = site.submit_one("three")
+    site.submit(n=2 * PLACED_AT_ONCE, at_us=site.now + 10_000_000, needs=(need,))
     site.clock.forward(10)
 
     swept = site.store.sweep(now_us=site.now)
 
     assert (swept.due, swept.more) == (PLACED_AT_ONCE, True)
+    site.sweep()
+    assert site.count() == {"pending": 1, "waiting": 2 * PLACED_AT_ONCE}
+
+
+def test_due_jobs_that_only_their_time_has_kept_are_placed_together(site: Site) -> None:
+    site.submit_one()  # makes the lane
+    site.submit(n=4 * PLACED_AT_ONCE, at_us=site.now + 10_000_000)
+    site.clock.forward(10)
+
+    swept = site.store.sweep(now_us=site.now)
+
+    assert (swept.due, swept.more) == (4 * PLACED_AT_ONCE, False)
+    assert site.count() == {"pending": 4 * PLACED_AT_ONCE + 1}
+
+
+def test_due_jobs_are_placed_together_as_they_are_one_by_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs of every kind, some of which more keeps than their time."""
+    site.knows(
+        *USUAL,
+        kind("line", "expand", "merge", serial=True),
+        queues=[
+            QueueSpec(name="fifo", order="fifo"),
+            QueueSpec(name="lifo", order="lifo"),
+            QueueSpec(name="stopped"),
+        ],
+    )
+    later: dict[str, Any] = {"at_us": site.now + 10_000_000}
+    need = site.submit_one("three")
+    for priority in (60, 50):
+        for queue in ("fifo", "lifo", "stopped", "default"):
+            site.submit(n=2, queue=queue, priority=priority, share="s", **later)
+    site.submit(n=2, keys=("a", "b"), **later)
+    site.submit(n=2, needs=(need,), **later)
+    for top in ("batch", "line"):
+        lease = site.run(site.submit_one(top, priority=0))
+        born = site.spawn_all(lease, *(submission(**later) for _ in range(4)))
+        site.pass_(lease)
+        site.store.bulk.apply(Order(verb=Verb.MOVE, queue="fifo"), born[:1], ANN, now_us=site.now)
+        site.store.bulk.apply(Order(verb=Verb.HOLD, reason="x"), born[1:2], ANN, now_us=site.now)
+        site.cancel(born[2])
+    site.store.holds.lay(Scope.QUEUE, "stopped", "x", ANN, now_us=site.now)
+    site.clock.forward(10)
+
+    def swept(least: int) -> list[Any]:
+        monkeypatch.setattr(sweep_step, "PLAIN_LEAST", least)
+        with site.store.bulk.trial():
+            site.sweep()
+            with sql_store(site.store).session.look() as tx:
+                return [
+                    tx.all(f"select {columns} from {table} order by 1, 2, 3, 4")
+                    for table, columns in (
+                        ("jobs", "id, state, queue, at_us, stage, share"),
+                        ("inactive_jobs", "job_id, state, since_us, waits_for, wake_us, reason, priority"),
+                        ("ready", "lane, priority, share, position, job_id"),
+                        ("serial_order", "root_id, lineage, job_id, 1"),
+                    )
+                ]
+
+    for queue in ("fifo", "lifo", "stopped", "default"):
+        site.submit_one(queue=queue)  # makes the lane
+
+    together, one_by_one = swept(1), swept(1_000)
+
+    assert together == one_by_one
+    assert len(together[2]) > 15
 
 
 def test_one_record_places_a_bounded_number_of_jobs_that_needed_its_job(site: Site) -> None:

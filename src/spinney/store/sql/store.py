@@ -400,7 +400,7 @@ class SqlStore(SqlSubmissions, SqlAttemptRequests, SqlJobQueries, Parts):
                     staging.drop(tx, *lost)
                     more = True
         with self._write() as tx:
-            sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP))
+            sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP), limit)
             due = sweep.due()
             sweep.vanished_stages()
             self._looked_at_locks = sweep.free_locks(self._looked_at_locks)

@@ -5,42 +5,61 @@ vain, jobs whose stage no application has any more. What is found is checked aga
 changes it, so a second sweeper finds nothing left to do. ``SqlStore.sweep`` calls the steps in order and adds
 those of other modules."""
 
+from collections.abc import Collection, Sequence
+
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
-from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import hold_moves, locks
 from spinney.store.sql.transitions.cascades import Cascade
 
+PLAIN_LEAST = 10
+"""Fewer due jobs are placed one by one, which takes fewer statements then."""
 RESERVED_US = 60_000_000
 """How long a lock is reserved for a job that was woken for it; after that its lane sleeps or its queue is stopped."""
 
 
 class SweepStep:
-    """One bounded step of housekeeping in one transaction; ``more``: another step would find something to do."""
+    """One bounded step of housekeeping in one transaction; ``more``: another step would find something to do.
+    ``limit``: how many jobs it changes one by one; ``plain_limit``: how many due jobs it places."""
 
-    def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int) -> None:
+    def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int, plain_limit: int) -> None:
         self.tx, self.registry, self.now_us, self.limit = tx, registry, now_us, limit
+        self._plain_limit = plain_limit
         self.cascade = Cascade(tx, registry, now_us)
         self.more = False
 
     def due(self) -> int:
-        """Place jobs whose time has come, the earliest first, up to the limit; return how many.
+        """Place jobs whose time has come, the earliest first, up to the limits; return how many.
 
-        They are found by the partial index on ``wake_us``, which only jobs that wait for a time are in."""
+        They are found by the partial index on ``wake_us``, which only jobs that wait for a time are in. Those that
+        nothing else keeps are moved by set statements."""
         job_ids = self.tx.column(
             "select job_id from inactive_jobs where wake_us is not null and wake_us <= ? order by wake_us limit ?",
-            (self.now_us, self.limit),
+            (self.now_us, self._plain_limit),
         )
-        for job_id in job_ids:
+        moved = self._move_plain(job_ids)
+        others = [job_id for job_id in job_ids if job_id not in moved]
+        for job_id in others[: self.limit]:
             row = job_rows.existing(self.tx, job_id)
             if row is not None:
                 self.cascade.place(row)
             else:  # otherwise it would be due for ever, before all others
                 self.tx.run("update inactive_jobs set wake_us = null where job_id = ?", (job_id,))
         self.cascade.drain()
-        self.more = self.more or len(job_ids) == self.limit
-        return len(job_ids)
+        self.more = self.more or len(job_ids) == self._plain_limit or len(others) > self.limit
+        return len(moved) + min(len(others), self.limit)
+
+    def _move_plain(self, job_ids: Sequence[int]) -> Collection[int]:
+        """Make those of these due jobs claimable that only their time has kept, and return them."""
+        if len(job_ids) < PLAIN_LEAST:
+            return ()
+        covered = hold_coverage.covered(self.tx, self.registry.holds, job_ids)
+        free = [job_id for job_id in job_ids if job_id not in covered]
+        groups = hold_moves.plain(self.tx, self.registry, free, self.now_us, State.SCHEDULED)
+        hold_moves.to_ready(self.tx, self.registry, groups, State.SCHEDULED)
+        return {job_id for group in groups.values() for job_id in group}
 
     def vanished_stages(self) -> None:
         """Hold jobs whose next stage their registered type does not have any more, with the reason. No node

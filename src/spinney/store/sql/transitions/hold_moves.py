@@ -1,8 +1,8 @@
-"""Moves of many jobs between ``ready`` and ``held``, by set statements.
+"""Moves of many jobs between ``ready`` and ``held``, and from ``scheduled`` into ``ready``, by set statements.
 
 A sweep of holds has to move a hundred thousand jobs in seconds, so it cannot use ``placement``, one job at a time. The
-written rows are the same (``tests/contract/test_holds.py`` compares the two ways), and the transition is checked here,
-too: once, because all jobs make the same one.
+written rows are the same (``tests/contract/test_holds.py`` and ``tests/contract/test_sweep.py`` compare the two ways),
+and the transition is checked here, too: once, because all jobs make the same one.
 
 Jobs come as a JSON list of ids, of which ``cross join`` makes the outer loop: SQLite joins in the written
 order then, and finds each row by its key. A lane and ``inactive_jobs`` may have millions of rows."""
@@ -79,23 +79,30 @@ def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tu
     return rows
 
 
-def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[Place, list[int]]:
-    """Return the held jobs of this list that only a hold can have kept, by lane: they have no cancel request,
-    time, need, child or serial order, and their lane exists.
+def plain(
+    tx: Tx, registry: Registry, ids: Sequence[int], now_us: int, state: State = State.HELD
+) -> dict[Place, list[int]]:
+    """Return the held jobs of this list that only a hold can have kept, or the scheduled ones that only a time can, by
+    lane: they have no cancel request, time to come, need, child or serial order, and their lane exists. Whether a hold
+    covers them is for the caller to know.
 
     The conditions are stricter than they need be: a job that has a need, met or not, is left out. What is
     left out is placed one by one (``cascades.Cascade.place``), which is slower and always right."""
     condition = (
-        "jobs.state = 'held' and jobs.special is null and (jobs.at_us is null or jobs.at_us <= ?) "
+        "jobs.state = ? and jobs.special is null and (jobs.at_us is null or jobs.at_us <= ?) "
         "and not exists (select 1 from cancel_requests w where w.job_id = jobs.id "
         "or (w.tree = 1 and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/')) "
         "and not exists (select 1 from needs n where n.job_id = jobs.id) "
         f"and {_WITHOUT_CHILDREN} "
         "and not exists (select 1 from staging s where s.parent_id = jobs.id) "
-        "and (select 1 from serial_order s where s.root_id = jobs.root_id limit 1) is null"
+        "and (select 1 from serial_order s where s.root_id = jobs.root_id limit 1) is null "
+        "and (jobs.parent_id is null or (select r.type from jobs r where r.id = jobs.root_id) "
+        "not in (select k.value from json_each(?) /* text */ k))"
     )
     more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
-    by_place = _by_place(tx, registry, ids, condition, (now_us,), more)
+    # The tree of a job may have become serial after the job was created.
+    serial = list_text([name for name, spec in registry.types.items() if spec.serial])
+    by_place = _by_place(tx, registry, ids, condition, (state, now_us, serial), more)
     groups: dict[Place, list[int]] = {}
     for (queue, type_, stage, home, *named), some_ids in by_place.items():
         spec = registry.types.get(type_)
@@ -176,15 +183,18 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
     _free_reserved(cascade, list(covered))
 
 
-def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) -> int:
-    """Make held jobs claimable that nothing else keeps (``plain``); return how many still were held.
+def to_ready(
+    tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]], state: State = State.HELD
+) -> int:
+    """Make jobs claimable that are held, or scheduled, and that nothing else keeps (``plain``); return how many still
+    were in that state.
 
     When that is not all, some have changed since ``plain`` has looked at them in an earlier snapshot, and the
-    caller has to roll back: rows were written for jobs that are not held any more."""
+    caller has to roll back: rows were written for jobs that are not in that state any more."""
     ids = [job_id for group in groups.values() for job_id in group]
     if not ids:
         return 0
-    states.require(ids[0], State.HELD, State.PENDING)
+    states.require(ids[0], state, State.PENDING)
     placed = 0
     for (queue_name, type_, stage, home), some_ids in groups.items():
         queue, lane = registry.queue(queue_name), registry.lane_to_fill(tx, queue_name, type_, stage, home)
@@ -192,10 +202,10 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
         tx.run(
             "insert into ready (lane, priority, share, position, job_id) "
             f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
-            f"from {_each(tx, ('jobs', 'jobs.id = j.value'))} and jobs.state = 'held' and jobs.queue = ? "
+            f"from {_each(tx, ('jobs', 'jobs.id = j.value'))} and jobs.state = ? and jobs.queue = ? "
             f"and jobs.type = ? and jobs.stage = ? and {registry.homes.sql} = ? "
             f"and {_WITHOUT_CHILDREN}",
-            (lane, group, queue_name, type_, stage, home),
+            (lane, group, state, queue_name, type_, stage, home),
         )
         placed += tx.changed()
         registry.watermarks.entered_among(
@@ -204,10 +214,13 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
     listed = list_text(ids)
     # The rows are found by their jobs: a planner that knows of no held jobs would search the list for each row of these
     # by the index on states, but for the "||".
+    waits_for = (
+        "waits_for is null" if state is State.SCHEDULED else f"waits_for = '{hold_coverage.HELD_BY_HOLD}'"
+    )
     tx.run(
         "delete from inactive_jobs where job_id in (select j.value from json_each(?) j) "
-        "and state || '' = 'held' and waits_for = ?",
-        (listed, hold_coverage.HELD_BY_HOLD),
+        f"and state || '' = ? and {waits_for}",
+        (listed, state),
     )
     placed = min(placed, tx.changed())
     tx.run("update jobs set state = 'pending' where id in (select j.value from json_each(?) j)", (listed,))
