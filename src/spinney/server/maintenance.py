@@ -55,22 +55,29 @@ class ServerMaintenance(BackgroundLoop):
         self._folders, self._uploads_s = folders, -upload_steps.EVERY_S
 
     async def _run(self) -> None:
-        """Run rounds until cancelled. While the store does not answer nothing is logged here, since the
+        """Run rounds until cancelled, and beside them those of uploads, which a folder root that does not answer may
+        stop."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._rounds(self.look))
+            group.create_task(self._rounds(self.finish_uploads, disk=True))
+
+    async def _rounds(self, look: Callable[[Store], None], *, disk: bool = False) -> None:
+        """Run rounds of one kind until cancelled. While the store does not answer nothing is logged here, since the
         pool of stores logs it."""
         while True:
             try:
-                await self._stores.run(self.look)
+                await self._stores.run(look, disk=disk)
             except StoreUnusable as error:
-                log.debug("cannot look after external workers: %s", error)
+                log.debug("maintenance waits: %s", error)
             except SpinneyError as error:
                 log.error("%s", error)
             except Exception:
-                log.exception("looking after external workers failed, and goes on")
+                log.exception("a round of maintenance failed, and goes on")
             await asyncio.sleep(self._every_s)
 
     def look(self, store: Store) -> None:
         """Run one round, in a thread with this store: external workers, then the leader's work where no node
-        leads, then uploads. Nodes are woken when anything became claimable. Raises what the store raises."""
+        leads. Nodes are woken when anything became claimable. Raises what the store raises."""
         before_s = self._monotonic()
         nodes = store.nodes()
         changed = self._external_workers(store, [node for node in nodes if node.is_external_worker], before_s)
@@ -78,15 +85,15 @@ class ServerMaintenance(BackgroundLoop):
             changed = _housekeeping(store, self._now_us()) or changed
         if changed:
             self._wake_nodes(store)
-        if self._uploads(store):
-            self._wake_nodes(store)
 
-    def _uploads(self, store: Store) -> int:
-        """Finish and remove uploads, now and then; return how many jobs may begin."""
+    def finish_uploads(self, store: Store) -> None:
+        """Finish and remove uploads, now and then, in a thread with this store. Nodes are woken when a job may begin.
+        Raises what the store raises."""
         if self._folders is None or self._monotonic() < self._uploads_s + upload_steps.EVERY_S:
-            return 0
+            return
         self._uploads_s = self._monotonic()
-        return upload_steps.sweep(partial(upload_steps.call, store), self._folders, now_us=self._now_us())
+        if upload_steps.sweep(partial(upload_steps.call, store), self._folders, now_us=self._now_us()):
+            self._wake_nodes(store)
 
     def _is_leader(self, node: NodeInfo) -> bool:
         """Return whether this node may be the leader. This compares wall clocks: when one is wrong, housekeeping is

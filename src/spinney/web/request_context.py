@@ -97,21 +97,22 @@ class RequestContext:
             raise ValueError("a context outside of a request has no long responses")
         return self.principal_refresh
 
-    async def run(self, call: Callable[[Control], T], *, long: bool = False) -> T:
+    async def run(self, call: Callable[[Control], T], *, long: bool = False, disk: bool = False) -> T:
         """Return what ``call`` returns, in a thread that has a store (``StorePool.run``).
 
         The audit log records refusals for lack of rights, and what a caller with limited rights did not find: neither
         the response nor its time says whether it exists for others.
 
-        The call has the rights that are in force when it begins. ``long``: the call may take more than some 100 ms;
-        it is stopped between two steps when the rights change. Raises what ``call`` raises, Unidentified and Forbidden
-        for a caller who has lost access since the request began, and ServerBusy.
+        The call has the rights that are in force when it begins. ``long``: the call may take more than some 100 ms; it
+        is stopped between two steps when the rights change. ``disk``: it also uses the folder root. Raises what
+        ``call`` raises, Unidentified and Forbidden for a caller who has lost access since the request began, and
+        ServerBusy.
         """
         if self.principal_refresh is None:
-            return await self._run(call, long=long)
+            return await self._run(call, long=long, disk=disk)
         context = replace(self, principal=await self.principal_refresh.principal())
         if not long:
-            return await context._run(call, long=False)
+            return await context._run(call, disk=disk)
         stopped: list[Forbidden] = []
 
         def go_on() -> None:
@@ -125,7 +126,12 @@ class RequestContext:
             watch.cancel()
 
     async def _run(
-        self, call: Callable[[Control], T], *, long: bool, go_on: Callable[[], None] = lambda: None
+        self,
+        call: Callable[[Control], T],
+        *,
+        long: bool = False,
+        disk: bool = False,
+        go_on: Callable[[], None] = lambda: None,
     ) -> T:
         """Run ``call`` in a thread with a store. Refusals, and what a caller with limits did not find, are entered into
         the audit. ``go_on`` is called between the steps of a long call."""
@@ -142,7 +148,7 @@ class RequestContext:
                     self.refused(store, str(error))
                 raise
 
-        return await self.stores.run(made, long=long)
+        return await self.stores.run(made, long=long, disk=disk)
 
     def refused(self, store: Store, why: str) -> None:
         """Record in the audit log that the caller was refused something. It may wait for the store, and

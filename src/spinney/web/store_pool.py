@@ -1,7 +1,8 @@
 """Threads for requests, each with a store of its own.
 
 A store belongs to one thread and blocks it, so the event loop must not call it. Short and long calls have separate
-threads: an action on a million jobs must not delay the page of one job.
+threads: an action on a million jobs must not delay the page of one job. So have calls that also look at the folder
+root: where that is a network share which does not answer, only these wait for it.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ T = TypeVar("T")
 
 LONG_THREADS = 2
 """How many threads there are for calls that take long."""
+DISK_THREADS = 4
+"""How many threads there are for calls that also use the folder root."""
 CACHE_KIB = 2_048
 """The page cache of each SQLite connection, in KiB; the operating system's cache holds the rest for all of them."""
 QUEUED_MAX = 500
@@ -51,6 +54,7 @@ class StorePool:
         self._lock = threading.Lock()
         self._short = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
+        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="store-disk")
         self._waiting = 0
         self._log_again_s = 0.0
         self.on_error: Callable[[StoreUnusable], None] = lambda error: None
@@ -66,23 +70,23 @@ class StorePool:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for pool in (self._short, self._long):
+        for pool in (self._short, self._long, self._disk):
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         for store in self._opened:
             store.close()
 
-    async def run(self, call: Callable[[Store], T], *, long: bool = False) -> T:
+    async def run(self, call: Callable[[Store], T], *, long: bool = False, disk: bool = False) -> T:
         """Return or raise what ``call`` does with the store of a thread. Short calls share ``threads``
         threads, long ones ``LONG_THREADS``; a call waits for a free one. One that has begun ends even when
         the caller is cancelled.
 
-        ``long``: it may take more than some 100 ms. Raises ServerBusy when ``QUEUED_MAX`` calls are waiting
-        or running."""
+        ``long``: it may take more than some 100 ms. ``disk``: it also uses the folder root. Raises ServerBusy when
+        ``QUEUED_MAX`` calls are waiting or running."""
         if self._waiting >= QUEUED_MAX:
             raise ServerBusy("this server is overloaded; try again in a moment")
         self._waiting += 1
         try:
-            pool = self._long if long else self._short
+            pool = self._disk if disk else self._long if long else self._short
             inside = copy_context()  # jobs that are submitted are in the trace of the request
             return await asyncio.get_running_loop().run_in_executor(
                 pool, lambda: inside.run(call, self._store())

@@ -11,7 +11,7 @@ import pytest
 
 from deep_folders import deep_folder
 from spinney.files.paths import DEPTH_MAX
-from spinney.folders.folders import OWN
+from spinney.folders.folders import OWN, TOKEN
 from spinney.model.jobs import Lease
 from spinney.web.files.responses import Unsatisfiable, requested
 
@@ -201,6 +201,32 @@ def test_threads_that_wait_for_a_disk_keep_no_request_waiting(world: World) -> N
         await asyncio.gather(*waiting)
 
     world.portal.call(work)
+
+
+def test_a_folder_root_that_does_not_answer_stops_uploads_alone(world: World, job: int) -> None:
+    token, kept, silent = (world.folders / name for name in (TOKEN, "kept", "silent"))
+    token.rename(kept)
+    os.mkfifo(silent)
+    token.hardlink_to(silent)  # who reads it waits, as for a share whose file server is away
+    path, others = f"/api/v1/jobs/{job}/files/new", list[int]()
+    uploads = [
+        threading.Thread(target=lambda: world.client().put(path, content=b"x"))
+        for _ in range(world.app.state.settings.threads + 1)
+    ]
+    other = threading.Thread(
+        target=lambda: others.append(world.client().get("/api/v1/jobs").status_code), daemon=True
+    )
+    for thread in (*uploads, other):
+        thread.start()
+    other.join(20)
+    answered = list(others)
+    kept.rename(token)
+    while any(thread.is_alive() for thread in uploads):
+        with contextlib.suppress(OSError):  # nobody reads it just now
+            os.close(os.open(silent, os.O_WRONLY | os.O_NONBLOCK))
+        uploads[0].join(0.01)
+    silent.unlink()
+    assert answered == [200]
 
 
 def test_a_job_at_work_gets_no_files(world: World, job: int) -> None:

@@ -27,7 +27,7 @@ async def require(context: RequestContext, root: Path) -> None:
         control.require(Role.SUBMITTER, "submit jobs")
         folder_writes.require_local_folder(control.store, root, None)
 
-    await context.run(call)
+    await context.run(call, disk=True)
 
 
 async def require_put(context: RequestContext, root: Path, job_id: int) -> None:
@@ -38,7 +38,7 @@ async def require_put(context: RequestContext, root: Path, job_id: int) -> None:
         control.part(Uploads).require_may_put(job_id)
         folder_writes.require_local_folder(control.store, root, job_id)
 
-    await context.run(call)
+    await context.run(call, disk=True)
 
 
 async def with_files(

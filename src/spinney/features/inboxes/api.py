@@ -82,7 +82,7 @@ async def begin_upload(name: _Name, file: NewUpload, context: Authenticated, req
             f"the file is longer than {most:,} bytes; split it, or have [server] upload_max_bytes raised"
         )
     upload = Upload(id="", inbox=name, by="", **file.model_dump())
-    return await context.run(lambda control: control.part(InboxUploads).begin(root, upload))
+    return await context.run(lambda control: control.part(InboxUploads).begin(root, upload), disk=True)
 
 
 @router.get(
@@ -92,7 +92,7 @@ async def show_upload(name: _Name, upload: _Upload, context: Authenticated, requ
     """An upload of your own: how many bytes have come; its job when it is done, for a day; or why it was
     rejected."""
     root = request.app.state.folders
-    return await context.run(lambda control: control.part(InboxUploads).find(root, name, upload))
+    return await context.run(lambda control: control.part(InboxUploads).find(root, name, upload), disk=True)
 
 
 @router.put(
@@ -122,7 +122,9 @@ async def send_upload(
     that; the answer names their job. 507: the disk is full; the bytes received are kept, and the
     upload continues when there is room."""
     root = request.app.state.folders
-    opened = await context.run(lambda control: control.part(InboxUploads).open(root, name, upload, offset))
+    opened = await context.run(
+        lambda control: control.part(InboxUploads).open(root, name, upload, offset), disk=True
+    )
     if isinstance(opened, Upload):
         return opened
     # Each piece is written as it comes, so a request that breaks off leaves all pieces before it.
@@ -141,11 +143,11 @@ async def send_upload(
 async def withdraw_upload(name: _Name, upload: _Upload, context: Authenticated, request: Request) -> None:
     """Removes the bytes that were received of an upload of yours. It must not have a job yet."""
     root = request.app.state.folders
-    await context.run(lambda control: control.part(InboxUploads).withdraw(root, name, upload))
+    await context.run(lambda control: control.part(InboxUploads).withdraw(root, name, upload), disk=True)
 
 
 async def finished(context: RequestContext, opened: OpenUpload) -> Upload:
     """Return an upload as it is after some bytes; with its job, when those were the last."""
     if not await asyncio.to_thread(opened.seal):
         return opened.upload
-    return await context.run(lambda control: control.part(InboxUploads).finish(opened))
+    return await context.run(lambda control: control.part(InboxUploads).finish(opened), disk=True)

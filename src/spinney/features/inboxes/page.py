@@ -83,7 +83,7 @@ async def upload_form(request: Request, context: Authenticated, name: str) -> Re
         uploads = control.part(InboxUploads)
         return uploads.require_may(name), uploads.opened(root, name)
 
-    inbox, opened = await context.run(call)
+    inbox, opened = await context.run(call, disk=True)
     return page(
         request,
         context.principal,
@@ -145,7 +145,7 @@ async def _taken(context: RequestContext, root: Path, inbox: str, name: str, at:
         upload = uploads.begin(root, described, is_here=True)
         return uploads.open(root, inbox, upload.id, upload.received)
 
-    opened = await context.run(begin)
+    opened = await context.run(begin, disk=True)
     if isinstance(opened, Upload):
         return opened  # another request has finished it meanwhile
     with opened:
