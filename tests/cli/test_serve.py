@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +17,7 @@ import pytest
 
 from new_store import new_store_on_server
 from reports.hook_server import receiver
+from spinney.folders.folders import TOKEN
 from spinney.model.rights.accounts import digest
 from spinney.model.rights.actor import Actor
 from spinney.model.values.paths import run_dir
@@ -191,6 +193,39 @@ def test_a_server_whose_store_is_replaced_by_a_backup_ends_with_the_reason(shell
     assert process.returncode == 1
     assert err.splitlines()[-1].startswith(f"spinney: the store's file {file} was replaced or removed")
     assert "Traceback" not in err
+
+
+HURRIED = """
+import sys
+from spinney.cli import main
+from spinney.server import http_server
+http_server.DRAIN_S, http_server.THREADS_S = 1, 0.5
+sys.exit(main.run(["serve", "--port", "0"]))
+"""
+
+
+def test_a_server_is_stopped_although_its_threads_wait_for_a_disk(shell: Shell) -> None:
+    job = shell.ok("submit", "double", "-p", "n=1").strip()
+    token = shell.folder / "spinney.folders" / TOKEN
+    token.unlink()
+    os.mkfifo(token)  # who reads it waits, as for a share whose file server is away
+    process = subprocess.Popen(
+        [sys.executable, "-c", HURRIED],
+        cwd=shell.folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=shell.environment(),
+    )
+    server = Running(process)
+    with over(server.socket) as client, pytest.raises(httpx.TimeoutException):
+        client.put(f"/api/v1/jobs/{job}/files/new", content=b"x", timeout=0.5)
+
+    process.send_signal(signal.SIGTERM)
+
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "threads of this server still wait" in err
 
 
 @pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])

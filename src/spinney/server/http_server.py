@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ OWN_FILES = 500
 """How many files the server may have open besides connections: of stores, downloads, uploads."""
 DRAIN_S = 10
 """How long requests may still be answered when the server is stopped, in seconds."""
+THREADS_S = 20.0
+"""How long threads may go on after that: they may wait for a disk or a database that does not answer."""
 
 
 class Server(uvicorn.Server):
@@ -40,7 +43,7 @@ class Server(uvicorn.Server):
         self, config: uvicorn.Config, on_listening: Callable[[], None], on_ending: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._on_listening, self._on_ending = on_listening, on_ending
+        self._on_listening, self.on_ending = on_listening, on_ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, then call ``on_listening``; it is not called when starting has failed."""
@@ -50,7 +53,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Call ``on_ending``, then wait up to ``DRAIN_S`` seconds for requests that are being answered."""
-        self._on_ending()
+        self.on_ending()
         await super().shutdown(sockets)
 
 
@@ -68,6 +71,14 @@ def serve(
     def end(*_: object) -> None:
         uvicorn_server.should_exit = True
 
+    at_last = threading.Timer(DRAIN_S + THREADS_S, _end_without_threads)
+    at_last.daemon = True
+
+    def ending() -> None:
+        at_last.start()
+        app.state.feed.end()
+
+    uvicorn_server.on_ending = ending
     stores: StorePool = app.state.stores
     stores.on_replaced = end
     # uvicorn raises the signal again when it has ended; the caller still has to clean up then.
@@ -75,9 +86,19 @@ def serve(
     try:
         uvicorn_server.run(sockets)
     finally:
+        at_last.cancel()
         signal.signal(signal.SIGTERM, before)
     if stores.replaced is not None:
         raise stores.replaced
+
+
+def _end_without_threads() -> None:
+    """End the process, whose event loop would wait for its threads without end. What they do in the store is rolled
+    back, as when a process is killed."""
+    log.error(
+        "threads of this server still wait, for the disk of the folder root or for the database; it ends without them"
+    )
+    os._exit(1)
 
 
 def _make_room(files: int) -> None:
