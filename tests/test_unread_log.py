@@ -5,7 +5,7 @@ import logging
 import os
 
 from spinney.host import unread_log
-from spinney.host.unread_log import UnblockedHandler
+from spinney.host.unread_log import UnblockedHandler, write_line
 
 
 def test_lines_without_a_reader_are_dropped_and_counted(monkeypatch):
@@ -21,7 +21,7 @@ def test_lines_without_a_reader_are_dropped_and_counted(monkeypatch):
         assert log_file.read(5000) == b"first \\udcff" + b"x" * 4000 + b"\n"
         log.warning("fourth")
         log.warning("fifth")
-        assert log_file.read(5000) == b"2 lines of this log had no reader and are missing\nfourth\n"
+        assert log_file.read(5000) == b"2 lines of this log could not be written\nfourth\n"
 
 
 def test_a_long_line_arrives_whole(tmp_path):
@@ -30,3 +30,14 @@ def test_a_long_line_arrives_whole(tmp_path):
         log.addHandler(UnblockedHandler(stream))
         log.warning("x" * 100_000)
     assert (tmp_path / "log").read_text() == "x" * 100_000 + "\n"
+
+
+def test_a_terminal_that_nobody_reads_blocks_nobody():
+    """As that of a connection that hangs. It may have room for a part of a line."""
+    reader, terminal = os.openpty()
+    with os.fdopen(reader, "rb", buffering=0) as shown, os.fdopen(terminal, "w") as stream:
+        assert any(not write_line(stream, "x" * 3000, 0.01) for _ in range(1000))
+        assert os.get_blocking(stream.fileno())
+        while len(shown.read(4096)) == 4096:
+            pass
+        assert write_line(stream, "last", 10)

@@ -5,6 +5,7 @@ line before it kills what has lost its leases. So a line that finds no room for 
 behind it at once, until there is room again; then the log says how many are missing."""
 
 import logging
+import os
 import select
 from typing import TextIO
 
@@ -24,7 +25,7 @@ class UnblockedHandler(logging.StreamHandler[TextIO]):
         try:
             text, patience_s = self.format(record), 0.0 if self._dropped else PATIENCE_S
             if self._dropped:
-                text = f"{self._dropped} lines of this log had no reader and are missing\n{text}"
+                text = f"{self._dropped} lines of this log could not be written\n{text}"
             self._dropped = 0 if write_line(self.stream, text, patience_s) else self._dropped + 1
         except Exception:  # noqa: BLE001 - as in every handler: a log that fails ends nothing
             self.handleError(record)
@@ -32,13 +33,29 @@ class UnblockedHandler(logging.StreamHandler[TextIO]):
 
 def write_line(stream: TextIO, line: str, patience_s: float = PATIENCE_S) -> bool:
     """Write a line to a stream that has a descriptor; return False where there was no room for all of it."""
-    poll = select.poll()
-    poll.register(stream, select.POLLOUT)
     data = f"{line}\n".encode(errors="backslashreplace")
-    for start in range(0, len(data), select.PIPE_BUF):
-        # Where there is room for anything, there is room for so many bytes.
-        if not poll.poll(patience_s * 1000):
-            return False
-        stream.buffer.write(data[start : start + select.PIPE_BUF])
-        stream.flush()
+    stream.flush()
+    fd = _opened_again(stream.fileno()) if stream.isatty() else os.dup(stream.fileno())
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLOUT)
+        while data:
+            # A pipe or a socket that has room for anything has room for so many bytes.
+            if not poll.poll(patience_s * 1000):
+                return False
+            data = data[os.write(fd, data[: select.PIPE_BUF]) :]
+    except OSError:  # among others its reader is gone, or its disk is full
+        return False
+    finally:
+        os.close(fd)
     return True
+
+
+def _opened_again(terminal: int) -> int:
+    """Return a descriptor of a terminal on which writing does not block: it may have room for a part of a line. The
+    setting belongs to this descriptor alone, and not to the shell that has the terminal, too. A terminal of another
+    user, as after ``su``, cannot be opened again."""
+    try:
+        return os.open(f"/proc/self/fd/{terminal}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return os.dup(terminal)
