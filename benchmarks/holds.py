@@ -33,7 +33,7 @@ def hold_and_release() -> Mapping[str, float]:
     """Seconds of each, and the node's pace meanwhile as a share of its pace before."""
     with site() as here:
         here.store.register([TypeSpec(name="leaf", stages=(StageSpec(name="run"),))], [])
-        top = _tree(here, "leaf")
+        top = tree(here, "leaf")
         _submit(here, "noop", BESIDE, '{"text":"x"}')
         return _measured(here, top, "")
 
@@ -41,7 +41,7 @@ def hold_and_release() -> Mapping[str, float]:
 def hold_what_is_next() -> Mapping[str, float]:
     """The same on a node that serves both types, one millisecond a job."""
     with site() as here:
-        top = _tree(here, "nap", params='{"seconds":0.001}', priority=10)
+        top = tree(here, "nap", params='{"seconds":0.001}', priority=10)
         _submit(here, "nap", 100_000, '{"seconds":0.001}')
         return _measured(here, top, "what is next: ")
 
@@ -97,8 +97,8 @@ def _count(here: Site, condition: str, args: Sequence[int]) -> int:
     return int(count)
 
 
-def _tree(here: Site, leaf: str, params: str = "{}", priority: int | None = None) -> int:
-    """The top of a tree of so many pending leaves."""
+def tree(here: Site, leaf: str, params: str = "{}", priority: int | None = None, leaves: int = LEAVES) -> int:
+    """Return the top of a tree of so many pending leaves."""
     store = here.store
     store.register([TypeSpec(name="batch", stages=(StageSpec(name="expand"), StageSpec(name="merge")))], [])
     node = store.join(
@@ -123,7 +123,7 @@ def _tree(here: Site, leaf: str, params: str = "{}", priority: int | None = None
         node_id=node, slots=[SlotRequest(0, 1, 1e5, True)], lanes={("batch", "expand"): LaneRequest()}
     )
     (lease,) = store.flush_and_claim([], want, now_us=1).leases
-    for _ in range(0, LEAVES, CHUNK):
+    for _ in range(0, leaves, CHUNK):
         order = Submission(type=leaf, params=[params] * CHUNK, priority=priority)
         store.spawn(top, lease.fence, [order], now_us=1)
     store.flush_and_claim([Record(top, lease.fence, Outcome.OK, 1, 2)], None, now_us=2)
