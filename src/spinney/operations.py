@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from spinney.features.jobs.commands import ReleaseJob as ReleaseJob
     from spinney.features.jobs.commands import RerunJob as RerunJob
     from spinney.features.jobs.commands import RetryJob as RetryJob
+    from spinney.features.jobs.commands import RunJobNow as RunJobNow
     from spinney.features.locks.commands import FreeLock as FreeLock
     from spinney.features.locks.commands import ListCapacities as ListCapacities
     from spinney.features.locks.commands import ListLocks as ListLocks
@@ -194,7 +195,7 @@ else:
             ),
             "spinney.features.inboxes.uploads": "InboxUploads",
             "spinney.features.jobs.commands": (
-                "CancelJob DeleteJob HoldJob MoveJob PrioritiseJob ReleaseJob RerunJob RetryJob"
+                "CancelJob DeleteJob HoldJob MoveJob PrioritiseJob ReleaseJob RerunJob RetryJob RunJobNow"
             ),
             "spinney.features.locks.commands": "FreeLock ListCapacities ListLocks SetCapacity ShowLock",
             "spinney.features.nodes.commands": "DrainNode ListNodes ResumeNode SetSlots",
