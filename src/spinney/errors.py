@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from spinney.model.errors import StoreLocked as StoreLocked
     from spinney.model.errors import StoreUnavailable as StoreUnavailable
     from spinney.model.errors import StoreUnusable as StoreUnusable
+    from spinney.model.errors import SubmissionUnfinished as SubmissionUnfinished
     from spinney.model.errors import TooManyAttempts as TooManyAttempts
     from spinney.model.errors import UnknownType as UnknownType
     from spinney.model.errors import UnlawfulTransition as UnlawfulTransition
@@ -42,7 +43,8 @@ else:
             "spinney.model.errors": (
                 "AuditBroken BadLogin BadName BadParameters CommitUncertain Cycle DiskFull DuplicateKey "
                 "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
-                "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
+                "StoreUnavailable StoreUnusable SubmissionUnfinished TooManyAttempts UnknownType UnlawfulTransition "
+                "UsageError"
             ),
             "spinney.model.values.texts": "counted",
             "spinney.model.values.hints": "did_you_mean listed",

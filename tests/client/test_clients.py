@@ -283,7 +283,8 @@ def test_what_is_no_server_of_spinneys_is_told(tmp_path: Path) -> None:
     for url in ("spinney.example.org", "http://[::1", "http://", "http://host:port", "http://a\x00b"):
         with pytest.raises(UsageError, match="is no server; write https://"):
             Client(url)
-    assert isinstance(error_from_response(502, b"<html>Bad gateway"), UnexpectedResponse)
+    assert isinstance(error_from_response(502, b"<html>Bad gateway"), ServerUnavailable)
+    assert isinstance(error_from_response(500, b"<html>Oh no"), UnexpectedResponse)
     assert "Bad gateway" in str(error_from_response(502, b"<html>Bad gateway"))
     assert "follows no redirects: give the address" in str(error_from_response(302, b"<html>Sign in"))
 

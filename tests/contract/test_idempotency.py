@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.errors import BadParameters, Refused, UsageError
+from spinney.model.errors import BadParameters, Refused, SubmissionUnfinished, UsageError
 from spinney.model.jobs import Submission
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.store.parts import Store
@@ -104,7 +104,7 @@ def test_one_that_died_before_it_was_accepted_is_made_anew(
 ) -> None:
     _cut_off(site, monkeypatch, open_another(), "publish")
     assert site.ids() == []
-    with pytest.raises(Refused, match="still being written"):
+    with pytest.raises(SubmissionUnfinished, match="still being written"):
         submit(site, n=LONG)
     site.clock.forward(61)
 

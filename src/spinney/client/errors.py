@@ -24,6 +24,7 @@ _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
         "not-found": errors.NoSuch,
         "stale-fence": errors.StaleFence,
         "duplicate-key": errors.DuplicateKey,
+        "unfinished": errors.SubmissionUnfinished,
         "unlawful-transition": errors.UnlawfulTransition,
         "refused": Refused,
         "unknown-type": errors.UnknownType,
@@ -58,9 +59,18 @@ class UnexpectedResponse(SpinneyError):
     """What answered is no server of Spinney, or something stands between; the message tells what it said."""
 
 
-def unexpected_response(status: int, content: bytes) -> UnexpectedResponse:
-    """Return the error for a response that no Spinney server gives, with the beginning of its body."""
+_BEHIND_PROXY = (502, 503, 504)
+"""How a proxy answers while the server behind it does not."""
+
+
+def unexpected_response(status: int, content: bytes) -> SpinneyError:
+    """Return the error for a response that no Spinney server gives, with the beginning of its body: ServerUnavailable
+    for that of a proxy whose server is away, else UnexpectedResponse."""
     text = content[:200].decode("utf-8", "replace").strip()
+    if status in _BEHIND_PROXY:
+        return ServerUnavailable(
+            f"a proxy answered {status} in place of the server: {text!r}; see that the server behind it runs"
+        )
     advice = "check its address"
     if 300 <= status < 400:
         advice = (
@@ -74,7 +84,7 @@ def unexpected_response(status: int, content: bytes) -> UnexpectedResponse:
 
 def error_from_response(status: int, content: bytes) -> SpinneyError:
     """Return the exception for a response whose status is no success. Its message is the server's. It is
-    UnexpectedResponse when the body is no problem document (RFC 9457), as when a proxy answers."""
+    that of ``unexpected_response`` when the body is no problem document (RFC 9457), as when a proxy answers."""
     try:
         problem = orjson.loads(content)
         word, detail = str(problem["type"]).removeprefix(_TYPE), str(problem["detail"])

@@ -77,6 +77,11 @@ class Refused(SpinneyError):
     """The state of the store forbids this now; the message says what would allow it."""
 
 
+class SubmissionUnfinished(Refused):
+    """A submission with this idempotency key is still being written, or its writer died a moment ago; repeat the
+    request with the same key until it is answered with the jobs."""
+
+
 class NoSuch(Refused):
     """Nothing with that name exists; the message suggests the nearest name, or how to list the existing ones."""
 

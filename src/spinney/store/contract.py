@@ -137,7 +137,7 @@ class Kernel(Protocol):
 
         ``once``: the key is taken in the transaction that accepts them, so that the request may be repeated after any
         crash: for a day the answer is the same jobs. Raises UsageError where the key was used for another request,
-        Refused while another call with it is in progress.
+        SubmissionUnfinished while another call with it is in progress.
 
         Raises UnknownType, BadParameters (a lock's field missing), DuplicateKey, NoSuchJob (a need),
         Cycle. Parameters were validated before; the store only reads them for the names of locks.

@@ -4,7 +4,8 @@ waits for a server that does not answer for a moment.
 A server that is restarted is away for some seconds, and a command that runs for hours (``wait``, a bulk verb)
 should survive that. So calls are repeated, but only after the server has answered once in this process: a
 wrong URL fails at once. Calls that would be executed twice are not repeated unless they carry an idempotency
-key. Contents that are read in pieces continue at the byte where they broke off.
+key; before the first of these the server is asked who the caller is, so that they are repeated, too. Contents that are
+read in pieces continue at the byte where they broke off.
 """
 
 import os
@@ -24,7 +25,7 @@ from spinney.client.errors import IncompleteResponse, Unidentified
 from spinney.client.verbs import file_path
 from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
-from spinney.model.errors import NoSuch, StoreUnavailable, UsageError
+from spinney.model.errors import NoSuch, StoreUnavailable, SubmissionUnfinished, UsageError
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
 from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
@@ -63,6 +64,8 @@ class RetryingClient(Client):
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """As ``Client.do``; a command that takes an idempotency key and has none gets one."""
         if getattr(command, "idempotency_key", "") is None:  # so that it may be sent again
+            if not self._answered:
+                self.me()  # a wrong address fails here; after that, nobody would know whether it was submitted
             command = cast("Any", command).model_copy(update={"idempotency_key": uuid4().hex})
         return super().do(command, tell=tell)
 
@@ -71,7 +74,8 @@ class RetryingClient(Client):
 
         The time limit begins anew with each call. Raises what the last try raises: StoreUnavailable (from the
         store behind the server, too) after the limit, for the first call, and for a call that may not be
-        repeated; other errors at once, since they are the server's answers.
+        repeated; other errors at once, since they are the server's answers. A repeated submission waits without a limit
+        while the first is being written, which is over a minute after its writer has died.
         """
         give_up: float | None = None
         while True:
@@ -84,6 +88,8 @@ class RetryingClient(Client):
                 if give_up is None:
                     give_up = now + self._outage_limit_s
                     self._tell(away)
+                time.sleep(AGAIN_S)
+            except SubmissionUnfinished:
                 time.sleep(AGAIN_S)
             except Unidentified as error:
                 if self._has_token:

@@ -4,7 +4,7 @@ A short submission writes both in one transaction. A long one takes the key with
 done in the transaction that publishes the jobs. So a key that is not done belongs to a writer in progress, or to a dead
 one, whose jobs will never be visible: then the key may be used again."""
 
-from spinney.model.errors import Refused, UsageError
+from spinney.model.errors import SubmissionUnfinished, UsageError
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.submit import staging
@@ -16,8 +16,8 @@ KEPT_US = 86_400_000_000
 
 def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
     """Return the earlier result of this key; None: it is new, too old to count, or its writer is dead, and
-    the caller may take it. Raises UsageError when the key was used for another request, and Refused while the
-    call that took it is still writing its jobs."""
+    the caller may take it. Raises UsageError when the key was used for another request, and
+    SubmissionUnfinished while the call that took it is still writing its jobs."""
     row = tx.one(
         "select digest, first_id, last_id, held, done, at_us from idempotency where owner = ? and key = ?",
         (once.owner, once.key),
@@ -31,8 +31,9 @@ def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
                 f"the idempotency key {once.key!r:.120} was used for another request; choose a new key for a new one"
             )
         if not done:
-            raise Refused(
-                "this very submission is still being written; ask again in a moment, with the same key"
+            raise SubmissionUnfinished(
+                "this very submission is still being written, or was interrupted within the last minute; repeat it "
+                "with the same key until it is answered with its jobs"
             )
         return SubmitResult(ids=range(first_id, last_id + 1), held=held, repeated=True)
     tx.run("delete from idempotency where owner = ? and key = ?", (once.owner, once.key))
