@@ -275,6 +275,14 @@ def test_paths_that_lead_elsewhere_are_refused_and_nothing_is_made(world: World,
     assert list((world.folders / spool.SPOOL).iterdir()) == []
 
 
+def test_a_path_that_is_too_long_is_refused_with_the_limits(world: World) -> None:
+    answer = world.client("submitter").post(
+        "/api/v1/jobs", data={"job": '{"type": "one"}'}, files=[("file", ("x" * 256, b"x"))]
+    )
+
+    assert "at most 1,000 characters and 20 names of at most 255 bytes" in answer.json()["detail"]
+
+
 def test_a_form_that_breaks_off_is_refused(world: World) -> None:
     kind = {"Content-Type": "multipart/form-data; boundary=b"}
     whole = (

@@ -164,7 +164,8 @@ def checked(path: str) -> str:
     if not fits or any(step in ("", ".", "..") or len(step.encode()) > NAME_MAX_BYTES for step in steps):
         raise UsageError(
             f"{path[:100]!r} is no path for a file in a job's folder; name it as in 'scans/page-1.tif', without '..' "
-            f"and without a '/' at its beginning"
+            f"and without a '/' at its beginning, in at most {PATH_MAX:,} characters and {DEPTH_MAX} names of at most "
+            f"{NAME_MAX_BYTES} bytes"
         )
     if steps[0] == folders.OWN:
         raise UsageError(f"{folders.OWN} in a job's folder is Spinney's own; choose another name")
