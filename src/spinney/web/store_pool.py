@@ -9,6 +9,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -27,7 +28,8 @@ DISK_THREADS = 4
 CACHE_KIB = 2_048
 """The page cache of each SQLite connection, in KiB; the operating system's cache holds the rest for all of them."""
 QUEUED_MAX = 500
-"""The maximum number of calls that wait; more are refused at once, so that those that wait are answered in time."""
+"""The maximum number of calls of one kind that wait; more are refused at once, so that those that wait are answered in
+time. Each kind has its own, because clients repeat uploads to a folder root that does not answer."""
 
 
 LOGGED_EVERY_S = 10.0
@@ -55,7 +57,7 @@ class StorePool:
         self._short = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="store-disk")
-        self._waiting = 0
+        self._waiting: Counter[ThreadPoolExecutor] = Counter()
         self._log_again_s = 0.0
         self.on_error: Callable[[StoreUnusable], None] = lambda error: None
         """Called with each error of the database."""
@@ -81,12 +83,12 @@ class StorePool:
         the caller is cancelled.
 
         ``long``: it may take more than some 100 ms. ``disk``: it also uses the folder root. Raises ServerBusy when
-        ``QUEUED_MAX`` calls are waiting or running."""
-        if self._waiting >= QUEUED_MAX:
+        ``QUEUED_MAX`` calls of its kind are waiting or running."""
+        pool = self._disk if disk else self._long if long else self._short
+        if self._waiting[pool] >= QUEUED_MAX:
             raise ServerBusy("this server is overloaded; try again in a moment")
-        self._waiting += 1
+        self._waiting[pool] += 1
         try:
-            pool = self._disk if disk else self._long if long else self._short
             inside = copy_context()  # jobs that are submitted are in the trace of the request
             return await asyncio.get_running_loop().run_in_executor(
                 pool, lambda: inside.run(call, self._store())
@@ -98,7 +100,7 @@ class StorePool:
                 self.on_replaced()
             raise
         finally:
-            self._waiting -= 1
+            self._waiting[pool] -= 1
 
     def _failed(self, error: StoreUnusable) -> None:
         """Report an error of the database. The log gets the message of a store that does not answer, because callers
