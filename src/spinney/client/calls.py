@@ -38,8 +38,9 @@ class Call(Generic[T]):
     @property
     def repeatable(self) -> bool:
         """Return whether the call may be sent again when its answer was lost: it only reads, or has an idempotency
-        key."""
-        return self.method == "GET" or IDEMPOTENCY in self.headers
+        key, and its body is no stream, which has been read by then."""
+        once = self.method == "GET" or IDEMPOTENCY in self.headers
+        return once and isinstance(self.content, bytes | None)
 
 
 Part = tuple[str | None, bytes | IO[bytes], str]

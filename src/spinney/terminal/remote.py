@@ -90,6 +90,8 @@ class RetryingClient(Client):
                     self._tell(away)
                 time.sleep(AGAIN_S)
             except SubmissionUnfinished:
+                if not call.repeatable:
+                    raise
                 time.sleep(AGAIN_S)
             except Unidentified as error:
                 if self._has_token:

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from threading import Thread
 
 import pytest
 
+from spinney.client.calls import IDEMPOTENCY, Call
 from spinney.client.errors import ServerUnavailable
 from spinney.model.errors import SubmissionUnfinished
 from spinney.operations import SubmitJobs
@@ -51,9 +53,12 @@ class Site:
         self._thread = Thread(target=self.server.serve_forever, daemon=True)
         self._thread.start()
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
     def submitted(self) -> list[int]:
-        url = f"http://127.0.0.1:{self.server.server_port}"
-        with RetryingClient(url, token=None, outage_limit_s=60) as client:
+        with RetryingClient(self.url, token=None, outage_limit_s=60) as client:
             return list(client.do(SubmitJobs(type="part", lines=['{"n": 1}', '{"n": 2}'])).ids)
 
     def end(self) -> None:
@@ -85,6 +90,20 @@ def test_the_first_call_of_a_command_is_repeated_with_its_key(site: Site) -> Non
     assert len(site.keys) > 1
     assert len(set(site.keys)) == 1
     assert site.keys[0]
+
+
+@pytest.mark.parametrize("site", [(UNFINISHED, MADE)], indirect=True)
+def test_a_body_that_has_been_read_is_not_sent_again(site: Site) -> None:
+    call = Call(
+        method="POST", path="/x", decode=bytes, content=BytesIO(b"all"), headers={IDEMPOTENCY: "month-1"}
+    )
+
+    with (
+        RetryingClient(site.url, token=None, outage_limit_s=60) as client,
+        pytest.raises(SubmissionUnfinished),
+    ):
+        client.send(call)
+    assert site.keys == ["month-1"]
 
 
 def test_an_address_without_a_server_fails_at_once() -> None:
