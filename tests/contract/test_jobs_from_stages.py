@@ -467,6 +467,20 @@ def test_a_key_of_an_internal_type_is_apart_from_those_that_people_may_take(site
     assert sorted(site.ids(key="report-1")) == [taken, sent]
 
 
+@pytest.mark.parametrize("submit", [("submitter", "internal"), ("internal", "submitter")])
+def test_an_attempt_after_a_change_of_who_may_submit_a_type_makes_its_job_no_second_time(
+    site: Site, submit: tuple[str, str]
+) -> None:
+    site.knows(kind("mail", "send", submit=submit[0]))
+    first = site.submit_from(lease := site.run(site.submit_one()), "mail", keys=("report:1",), forever=True)
+    site.record(lease, Outcome.RETURNED)
+
+    site.knows(kind("mail", "send", submit=submit[1]))
+
+    (lease,) = site.claim(lanes={("one", "work")})
+    assert site.submit_from(lease, "mail", keys=("report:1",), forever=True) == first
+
+
 def test_a_job_of_an_internal_type_that_is_opened_again_takes_its_key_again(site: Site) -> None:
     site.knows(kind("mail", "send", submit="internal"))
     (job,) = site.submit("mail", keys=("k",))

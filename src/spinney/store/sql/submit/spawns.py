@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Submission
 from spinney.model.states import SETTLED, UNSUCCESSFUL
+from spinney.model.types import INTERNAL_KEYS
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.job_rows import Row
@@ -146,12 +147,12 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     """Return the job that has the key, also one that retention has removed since, whose key is taken for ever. Raises
     DuplicateKey when a job of another type has it, which would leave the job of this type undone, or a root that is not
     accepted yet."""
-    key = (plan.submission.keys or ())[n]
-    holder = tx.one(
-        "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
-        "where k.scope = ? and k.key = ?",
-        (_scope(spawner, plan), key),
-    )
+    key, scope = (plan.submission.keys or ())[n], _scope(spawner, plan)
+    holder = _holder(tx, scope, key)
+    if holder is None and spawner.parent is None:
+        # An earlier attempt may have made the job before its type became internal, or ceased to be.
+        former = _holder(tx, INTERNAL_KEYS - scope, key)
+        holder = former if former is not None and former[2] == plan.spec.name else None
     if holder is None:
         return None
     job_id, forever, type_ = holder
@@ -160,6 +161,17 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     if type_ != plan.spec.name or (spawner.parent is None and job_rows.is_hidden(tx, job_id)):
         raise DuplicateKey(key, job_id, forever=bool(forever))
     return int(job_id)
+
+
+def _holder(tx: Tx, scope: int, key: str) -> tuple[int, bool, str | None] | None:
+    """Return the job that has the key, whether it is taken for ever, and the job's type, which is None where
+    the job is removed."""
+    holder: tuple[int, bool, str | None] | None = tx.one(
+        "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
+        "where k.scope = ? and k.key = ?",
+        (scope, key),
+    )
+    return holder
 
 
 def _scope(spawner: Spawner, plan: Plan) -> int:
