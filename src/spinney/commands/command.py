@@ -135,6 +135,10 @@ class Command(BaseModel):
         """Return whether the command, with these values of its fields, may take longer than a moment."""
         return self.route.long
 
+    def uses_folders(self) -> bool:
+        """Return whether the command reads or writes the folder root, whose disk may not answer."""
+        return False
+
     def perform(self, service: Service) -> Any:
         """Perform the operation if the caller has the role. Raises Forbidden, and what ``run`` raises."""
         require = service.require_everywhere if self.everywhere else service.require

@@ -121,7 +121,7 @@ class RequestContext:
 
         watch = asyncio.create_task(self.principal_refresh.watch(stopped.append))
         try:
-            return await context._run(call, long=True, go_on=go_on)
+            return await context._run(call, long=True, disk=disk, go_on=go_on)
         finally:
             watch.cancel()
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 LONG_THREADS = 2
 """How many threads there are for calls that take long."""
 DISK_THREADS = 4
-"""How many threads there are for calls that also use the folder root."""
+"""How many threads there are for short calls that also use the folder root."""
 CACHE_KIB = 2_048
 """The page cache of each SQLite connection, in KiB; the operating system's cache holds the rest for all of them."""
 QUEUED_MAX = 500
@@ -54,9 +54,13 @@ class StorePool:
         self._mine = threading.local()
         self._opened: list[Store] = []
         self._lock = threading.Lock()
-        self._short = ThreadPoolExecutor(threads, thread_name_prefix="store")
-        self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
-        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="store-disk")
+        self._pools = {
+            (False, False): ThreadPoolExecutor(threads, thread_name_prefix="store"),
+            (True, False): ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long"),
+            (False, True): ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="store-disk"),
+            (True, True): ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long-disk"),
+        }
+        """The threads by whether a call takes long, and whether it also uses the folder root."""
         self._waiting: Counter[ThreadPoolExecutor] = Counter()
         self._log_again_s = 0.0
         self.on_error: Callable[[StoreUnusable], None] = lambda error: None
@@ -72,19 +76,19 @@ class StorePool:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for pool in (self._short, self._long, self._disk):
+        for pool in self._pools.values():
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
         for store in self._opened:
             store.close()
 
     async def run(self, call: Callable[[Store], T], *, long: bool = False, disk: bool = False) -> T:
-        """Return or raise what ``call`` does with the store of a thread. Short calls share ``threads``
-        threads, long ones ``LONG_THREADS``; a call waits for a free one. One that has begun ends even when
-        the caller is cancelled.
+        """Return or raise what ``call`` does with the store of a thread. Short calls share ``threads`` threads, long
+        ones ``LONG_THREADS``; those that use the folder root have threads of their own. A call waits for a free one.
+        One that has begun ends even when the caller is cancelled.
 
         ``long``: it may take more than some 100 ms. ``disk``: it also uses the folder root. Raises ServerBusy when
         ``QUEUED_MAX`` calls of its kind are waiting or running."""
-        pool = self._disk if disk else self._long if long else self._short
+        pool = self._pools[long, disk]
         if self._waiting[pool] >= QUEUED_MAX:
             raise ServerBusy("this server is overloaded; try again in a moment")
         self._waiting[pool] += 1

@@ -6,14 +6,17 @@ import os
 import shutil
 import threading
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from deep_folders import deep_folder
 from spinney.files.paths import DEPTH_MAX
+from spinney.folders import folders
 from spinney.folders.folders import OWN, TOKEN
 from spinney.model.jobs import Lease
 from spinney.web.files.responses import Unsatisfiable, requested
+from spinney.web.store_pool import LONG_THREADS
 
 from ..conftest import World
 
@@ -226,6 +229,36 @@ def test_a_folder_root_that_does_not_answer_stops_uploads_alone(world: World, jo
             os.close(os.open(silent, os.O_WRONLY | os.O_NONBLOCK))
         uploads[0].join(0.01)
     silent.unlink()
+    assert answered == [200]
+
+
+def test_a_folder_root_that_does_not_answer_stops_no_verb_but_deletion(world: World, job: int) -> None:
+    answers, others = threading.Event(), list[int]()
+    settled = [world.submit("one", {}) for _ in range(LONG_THREADS)]
+    for settled_job in settled:
+        world.site.cancel(settled_job)
+    deletions = [
+        threading.Thread(target=lambda job=job: world.client().delete(f"/api/v1/jobs/{job}"))
+        for job in settled
+    ]
+    body = {"verb": "cancel", "ids": [job]}
+    other = threading.Thread(
+        target=lambda: others.append(world.client().post("/api/v1/jobs/verbs", json=body).status_code),
+        daemon=True,
+    )
+    both = threading.Barrier(LONG_THREADS + 1)
+    with mock.patch.object(
+        folders, "require_marked", side_effect=lambda root: (both.wait(20), answers.wait())
+    ):
+        for thread in deletions:
+            thread.start()
+        both.wait(20)
+        other.start()
+        other.join(20)
+        answered = list(others)
+        answers.set()
+        for thread in deletions:
+            thread.join()
     assert answered == [200]
 
 

@@ -162,6 +162,9 @@ class RunBulk(
         default=False, description="Make each of `ids` a step of its own, with its own report."
     )
 
+    def uses_folders(self) -> bool:
+        return self.verb is Verb.DELETE
+
     def run(self, service: Service) -> BulkResult:
         """Plan, compare the number with ``expect``, and carry the plan out, reporting each step and the state
         of the canary as progress."""

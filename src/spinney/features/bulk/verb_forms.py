@@ -122,13 +122,18 @@ async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
     return await context.run(
         lambda control: control.part(Bulk).run(control.part(Bulk).plan(order, ids=(job_id,))),
         long=order.tree or order.and_after or order.verb is Verb.DELETE,
+        disk=order.verb is Verb.DELETE,
     )
 
 
 async def run_plan(context: RequestContext, run: BulkRun) -> Report:
     """Carry out the plan of a run, step by step, with the rights of the caller of ``context``; ``run`` is
     informed of each step."""
-    return await context.run(lambda control: control.part(Bulk).run(run.plan, on_step=run.step), long=True)
+    return await context.run(
+        lambda control: control.part(Bulk).run(run.plan, on_step=run.step),
+        long=True,
+        disk=run.plan.order.verb is Verb.DELETE,
+    )
 
 
 def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequence[int]) -> Plan:

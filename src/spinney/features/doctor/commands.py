@@ -65,6 +65,9 @@ class _RulesCommand(Command, route="POST /doctor/examine"):
     )
     deep: bool = Field(default=False, description="Also check the rules that take long.")
 
+    def uses_folders(self) -> bool:
+        return True
+
 
 class ExamineStore(
     _RulesCommand,

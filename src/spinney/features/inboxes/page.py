@@ -130,6 +130,7 @@ async def withdrawn(request: Request, context: Authenticated, name: str, upload:
         f"/inboxes/{segment(name)}/upload",
         lambda control: control.part(InboxUploads).withdraw(root, name, upload),
         lambda withdrawn_upload: f"The upload of {withdrawn_upload.name} was withdrawn",
+        disk=True,
     )
 
 

@@ -152,3 +152,6 @@ class DeleteJob(_JobCommand, route="DELETE /jobs/{job}", role=Role.OPERATOR, to=
     With all below it, and their folders."""
 
     verb = Verb.DELETE
+
+    def uses_folders(self) -> bool:
+        return True

@@ -45,7 +45,9 @@ class CommandRun:
         the request is cancelled, the command ends at its next report."""
         try:
             return await self._context.run(
-                lambda control: control.do(self._command, tell=self._tell), long=self._command.is_long()
+                lambda control: control.do(self._command, tell=self._tell),
+                long=self._command.is_long(),
+                disk=self._command.uses_folders(),
             )
         except asyncio.CancelledError:
             self._ended.set()

@@ -113,7 +113,8 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
             if preferred(request, (JSON, NDJSON)) == NDJSON:
                 return StreamingResponse(run.lines(), media_type=NDJSON)
             return await run.answer()
-        done = await context.run(lambda control: control.do(requested), long=requested.is_long())
+        long, disk = requested.is_long(), requested.uses_folders()
+        done = await context.run(lambda control: control.do(requested), long=long, disk=disk)
         if command.then is None:
             return done
         return respond(done, route.status, background=BackgroundTask(context.run, command.then, long=True))

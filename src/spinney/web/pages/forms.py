@@ -164,16 +164,17 @@ async def run_and_redirect(
     *,
     done_at: str | None = None,
     long: bool = False,
+    disk: bool = False,
     then: Callable[[Control], object] | None = None,
 ) -> Response:
-    """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence,
-    or what makes it of the result. ``done_at``: the page that shows ``done`` instead, such as the list after a
-    deletion; it also shows the refusal when the object no longer exists and so has no page. ``long``: the call may take
-    more than some 100 ms. ``then`` runs after the response, unless the call was refused.
+    """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``done``: the sentence, or what
+    makes it of the result. ``done_at``: the page that shows ``done`` instead, such as the list after a deletion; it
+    also shows the refusal when the object no longer exists and so has no page. ``long``: the call may take more than
+    some 100 ms. ``disk``: it also uses the folder root. ``then`` runs after the response, unless the call was refused.
 
     Raises what ``call`` raises, except ``FORM_ERRORS``."""
     try:
-        result = await context.run(call, long=long)
+        result = await context.run(call, long=long, disk=disk)
     except FORM_ERRORS as error:
         page_path = done_at if done_at and isinstance(error, NoSuch) else back
         return redirect(page_path, refused=sentence(error))
