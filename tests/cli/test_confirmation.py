@@ -18,6 +18,7 @@ from .shell import Shell
 ASKING = {
     "retry": ["--state", "failed"],
     "rerun": ["--state", "completed"],
+    "run-now": ["--state", "scheduled"],
     "cancel": ["--state", "pending"],
     "move": ["--state", "pending", "--to", "default"],
     "priority": ["--state", "pending", "--to", "1"],

@@ -48,7 +48,7 @@ def filter_options() -> set[str]:
 
 
 def test_every_command_is_in_the_table() -> None:
-    matches = [re.match(r"`spinney ([a-z ]+?)(?: [\[A-Z].*)?`$", row[0]) for row in rows("Commands")]
+    matches = [re.match(r"`spinney ([a-z -]+?)(?: [\[A-Z].*)?`$", row[0]) for row in rows("Commands")]
 
     assert all(matches)
     names = [match.group(1) for match in matches if match]
@@ -82,7 +82,7 @@ def test_the_headings_are_those_of_the_help() -> None:
     (sentence,) = re.findall(r"^`spinney --help` (.*?)\n\n", section("Commands"), flags=re.M | re.S)
 
     groups = re.findall(r"\*(.+?)\*\s+\(([^)]+)\)", sentence)
-    assert {title: re.findall(r"`([a-z]+)`", names) for title, names in groups} == {
+    assert {title: re.findall(r"`([a-z-]+)`", names) for title, names in groups} == {
         title: list(names) for title, names in HEADINGS.items()
     }
 

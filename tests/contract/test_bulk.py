@@ -506,15 +506,15 @@ def test_a_tree_is_cancelled_with_all_below(site: Site, made: Everything) -> Non
 
 def test_of_a_wide_tree_housekeeping_cancels_the_rest(site: Site) -> None:
     site.knows(*TYPES)
-    parent, _ = site.family(n=250)
+    parent, _ = site.family(n=1_250)
 
     step = apply(site, Verb.CANCEL, parent, tree=True)
     left = site.count(states=(State.PENDING,), root_id=parent)["pending"]
     site.sweep()
 
-    assert (len(step.touched) + left, step.unfinished) == (250, [parent])
-    assert 0 < left < 250
-    assert site.count(root_id=parent) == {"cancelled": 251}
+    assert (len(step.touched) + left, step.unfinished) == (1_250, [parent])
+    assert 0 < left < 1_250
+    assert site.count(root_id=parent) == {"cancelled": 1_251}
 
 
 # --- delete ---------------------------------------------------------------------------------

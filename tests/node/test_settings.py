@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(cluster: Cluster) ->
     assert "Traceback" not in log
 
 
-def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys, caplog) -> None:
+def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capfd, caplog) -> None:
     # Given a supervisor whose loops end with what nobody foresaw
     async def fail(*_):
         raise ExceptionGroup("many", [ExceptionGroup("more", [KeyError("a")])])
@@ -96,7 +96,7 @@ def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys
     # When it ends
     assert supervisor_main.main() == 1
     # Then the last word is a sentence, and the log has the rest
-    assert "fault in spinney (KeyError: 'a')" in capsys.readouterr().err
+    assert "fault in spinney (KeyError: 'a')" in capfd.readouterr().err
     (line,) = [r for r in caplog.records if r.name == supervisor_main.log.name]
     assert line.exc_info is not None
     assert line.exc_info[0] is KeyError

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from spinney.apps.monitor import inventory, requests, settings
 from spinney.apps.monitor.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
-from spinney.apps.monitor.inventory.schema import NUMBER_MAX
 from spinney.apps.monitor.requests import read_unlimited
 from spinney.apps.monitor.tasks import task_list
 from spinney.operations import Control
@@ -35,7 +34,7 @@ async def list_entities(context: Authenticated, format: Format = "json") -> Any:
 @router.get("/services", summary="List the services with their newest results")
 async def list_services(
     context: Authenticated,
-    after: Annotated[int, Query(ge=0, le=NUMBER_MAX, description="Services with a higher number.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Services with a higher number.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 250,
     format: Format = "json",  # noqa: A002
 ) -> Any:

@@ -1,5 +1,6 @@
 """Failures of jobs, grouped by their fingerprint."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spinney.model.values.lists import All
@@ -24,9 +25,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroups(All[Failure]):
-    """All jobs that are failed or orphaned, as of one snapshot. The items are the groups, the largest first, up to the
-    limit."""
+    """All jobs that are failed or orphaned, as of one snapshot."""
 
+    items: Sequence[Failure]
+    """The groups, the largest first, up to the limit."""
     jobs: int
     """How many failed by an attempt of their own."""
     causes: int
