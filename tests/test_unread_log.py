@@ -1,8 +1,14 @@
 """Logging on a stream that nobody reads: it blocks nobody, and says afterwards how much is missing."""
 
+import contextlib
 import fcntl
 import logging
 import os
+import socket
+import threading
+from unittest import mock
+
+import pytest
 
 from spinney.host import unread_log
 from spinney.host.unread_log import UnblockedHandler, write_line
@@ -41,3 +47,23 @@ def test_a_terminal_that_nobody_reads_blocks_nobody():
         while len(shown.read(4096)) == 4096:
             pass
         assert write_line(stream, "last", 10)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_a_process_that_takes_the_room_of_another_blocks_it_no_longer_than_a_hanging_reader(kind):
+    """As the nodes and workers of a service, which have one stderr: there was room when the line was begun."""
+    reader, writer = os.pipe() if kind == "pipe" else [end.detach() for end in socket.socketpair()]
+    with os.fdopen(reader, "rb", buffering=0), os.fdopen(writer, "w") as stream:
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writer, b"x"):
+                pass
+        os.set_blocking(writer, True)
+        written = []
+        thread = threading.Thread(
+            target=lambda: written.append(write_line(stream, "late", 0.01)), daemon=True
+        )
+        with mock.patch.object(unread_log.select, "poll"):
+            thread.start()
+            thread.join(10)
+        assert written == [False]

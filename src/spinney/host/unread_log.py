@@ -7,6 +7,9 @@ behind it at once, until there is room again; then the log says how many are mis
 import logging
 import os
 import select
+import socket
+import stat
+import time
 from typing import TextIO
 
 PATIENCE_S = 1.0
@@ -35,15 +38,23 @@ def write_line(stream: TextIO, line: str, patience_s: float = PATIENCE_S) -> boo
     """Write a line to a stream that has a descriptor; return False where there was no room for all of it."""
     data = f"{line}\n".encode(errors="backslashreplace")
     stream.flush()
-    fd = _opened_again(stream.fileno()) if stream.isatty() else os.dup(stream.fileno())
+    kind = os.fstat(stream.fileno()).st_mode
+    again = stream.isatty() or stat.S_ISFIFO(kind)
+    fd = _opened_again(stream.fileno()) if again else os.dup(stream.fileno())
     try:
+        write = _sent if stat.S_ISSOCK(kind) else os.write
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
+        until_s = time.monotonic() + patience_s
         while data:
             # A pipe or a socket that has room for anything has room for so many bytes.
-            if not poll.poll(patience_s * 1000):
+            if not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
                 return False
-            data = data[os.write(fd, data[: select.PIPE_BUF]) :]
+            try:
+                data = data[write(fd, data[: select.PIPE_BUF]) :]
+            except BlockingIOError:  # another process of this node has taken the room
+                if time.monotonic() >= until_s:
+                    return False
     except OSError:  # among others its reader is gone, or its disk is full
         return False
     finally:
@@ -51,11 +62,17 @@ def write_line(stream: TextIO, line: str, patience_s: float = PATIENCE_S) -> boo
     return True
 
 
-def _opened_again(terminal: int) -> int:
-    """Return a descriptor of a terminal on which writing does not block: it may have room for a part of a line. The
-    setting belongs to this descriptor alone, and not to the shell that has the terminal, too. A terminal of another
-    user, as after ``su``, cannot be opened again."""
+def _sent(fd: int, data: bytes) -> int:
+    """Send to a socket, as that of systemd's journal, what it takes without blocking; return how many bytes."""
+    with socket.socket(fileno=os.dup(fd)) as connection:
+        return connection.send(data, socket.MSG_DONTWAIT)
+
+
+def _opened_again(fd: int) -> int:
+    """Return a descriptor of a terminal or a pipe on which writing does not block: a terminal may have room for a part
+    of a line, and another process may take the room of a pipe. The setting belongs to this descriptor alone, and not to
+    the shell that has the terminal, too. A terminal of another user, as after ``su``, cannot be opened again."""
     try:
-        return os.open(f"/proc/self/fd/{terminal}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return os.dup(terminal)
+        return os.dup(fd)
