@@ -96,7 +96,8 @@ def _end_without_threads() -> None:
     """End the process, whose event loop would wait for its threads without end. What they do in the store is rolled
     back, as when a process is killed."""
     log.error(
-        "threads of this server still wait, for the disk of the folder root or for the database; it ends without them"
+        "calls of this server still work, or wait for the disk of the folder root or for the database; it ends without "
+        "them, and the store rolls back what they have not finished"
     )
     os._exit(1)
 
