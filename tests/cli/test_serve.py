@@ -225,7 +225,7 @@ def test_a_server_is_stopped_although_its_threads_wait_for_a_disk(shell: Shell) 
 
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "threads of this server still wait" in err
+    assert "the store rolls back what they have not finished" in err
 
 
 @pytest.mark.parametrize("words", [("--host", "256.1.1.1"), ("--socket", "/proc/nowhere/x.sock")])
