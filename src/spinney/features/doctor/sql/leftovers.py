@@ -21,7 +21,7 @@ from spinney.features.doctor.sql.rule import (
     only_accepted,
 )
 from spinney.model.errors import Refused
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.transitions import hold_rows, removal
 
 _KEYS = Walk("keys", ("scope", "key"))
@@ -61,10 +61,9 @@ def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Page
 
 def _take_key(repair: RepairContext, facts: Facts) -> None:
     """Give a job the row of its unique key again. Raises Refused when another job has taken the key meanwhile."""
-    spec = repair.registry.types.get(facts["type"])
-    scope = 0 if spec is None else spec.key_scope
-    owner = repair.tx.value("select job_id from keys where scope = ? and key = ?", (scope, facts["key"]))
-    if owner is not None:
+    scope = repair.registry.key_scope(facts["type"])
+    if (holder := job_rows.key_holder(repair.tx, scope, facts["key"])) is not None:
+        owner, *_ = holder
         raise Refused(
             f"the key {facts['key']!r} of job {facts['id']} is taken by job {owner} meanwhile; cancel one of the two"
         )

@@ -176,15 +176,21 @@ def lock_waited_for(tx: Tx, job_id: int) -> str | None:
     return what.removeprefix("lock:") if what.startswith("lock:") else None
 
 
-def take_key(tx: Tx, scope: int, key: str, job_id: int, *, forever: bool) -> None:
-    """Take a key for a job. Raises DuplicateKey when a job has it, also one that retention has removed since."""
+def key_holder(tx: Tx, scope: int, key: str) -> tuple[int, bool, str | None] | None:
+    """Return the job that has a key, whether it has it for ever, and the job's type, which is None where retention has
+    removed the job; None: the key is free."""
     holder = tx.one(
-        "select k.job_id, k.forever, jobs.id from keys k left join jobs on jobs.id = k.job_id "
+        "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
         "where k.scope = ? and k.key = ?",
         (scope, key),
     )
-    if holder is not None:
-        raise DuplicateKey(key, holder[0], forever=bool(holder[1]), gone=holder[2] is None)
+    return None if holder is None else (holder[0], bool(holder[1]), holder[2])
+
+
+def take_key(tx: Tx, scope: int, key: str, job_id: int, *, forever: bool) -> None:
+    """Take a key for a job. Raises DuplicateKey when a job has it, also one that retention has removed since."""
+    if (holder := key_holder(tx, scope, key)) is not None:
+        raise DuplicateKey(key, holder[0], forever=holder[1], gone=holder[2] is None)
     tx.run(
         "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
     )

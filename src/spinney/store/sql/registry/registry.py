@@ -217,6 +217,11 @@ class Registry:
         self.filled.add(lane)
         return lane
 
+    def key_scope(self, type_: str) -> int:
+        """Return the scope of the keys of this type's jobs without a parent (``TypeSpec.key_scope``)."""
+        spec = self.types.get(type_)
+        return 0 if spec is None else spec.key_scope
+
     def known_lane(self, queue: str, type_: str, stage: str, home: int) -> int | None:
         """Return the lane's id, if it exists."""
         return self._lane_ids.get((queue, type_, stage, home))

@@ -148,30 +148,19 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     DuplicateKey when a job of another type has it, which would leave the job of this type undone, or a root that is not
     accepted yet."""
     key, scope = (plan.submission.keys or ())[n], _scope(spawner, plan)
-    holder = _holder(tx, scope, key)
+    holder = job_rows.key_holder(tx, scope, key)
     if holder is None and spawner.parent is None:
         # An earlier attempt may have made the job before its type became internal, or ceased to be.
-        former = _holder(tx, INTERNAL_KEYS - scope, key)
+        former = job_rows.key_holder(tx, 0 if scope == INTERNAL_KEYS else INTERNAL_KEYS, key)
         holder = former if former is not None and former[2] == plan.spec.name else None
     if holder is None:
         return None
     job_id, forever, type_ = holder
     if type_ is None:
-        return int(job_id) if forever and spawner.parent is None else None
+        return job_id if forever and spawner.parent is None else None
     if type_ != plan.spec.name or (spawner.parent is None and job_rows.is_hidden(tx, job_id)):
-        raise DuplicateKey(key, job_id, forever=bool(forever))
-    return int(job_id)
-
-
-def _holder(tx: Tx, scope: int, key: str) -> tuple[int, bool, str | None] | None:
-    """Return the job that has the key, whether it is taken for ever, and the job's type, which is None where
-    the job is removed."""
-    holder: tuple[int, bool, str | None] | None = tx.one(
-        "select k.job_id, k.forever, jobs.type from keys k left join jobs on jobs.id = k.job_id "
-        "where k.scope = ? and k.key = ?",
-        (scope, key),
-    )
-    return holder
+        raise DuplicateKey(key, job_id, forever=forever)
+    return job_id
 
 
 def _scope(spawner: Spawner, plan: Plan) -> int:

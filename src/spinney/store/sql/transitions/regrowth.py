@@ -209,9 +209,7 @@ def retake_key(tx: Tx, registry: Registry, row: Row) -> None:
     """Take the key of a job that is opened again. Raises DuplicateKey when another job has it."""
     if row.key is None or tx.exists("select 1 from keys where job_id = ?", (row.id,)):
         return
-    spec = registry.types.get(row.type)
-    scope = 0 if spec is None else spec.key_scope
-    job_rows.take_key(tx, scope, row.key, row.id, forever=False)
+    job_rows.take_key(tx, registry.key_scope(row.type), row.key, row.id, forever=False)
 
 
 def supersede_again(tx: Tx, row: Row, spec: TypeSpec, spawn_stage: str | None = None) -> str | None:
