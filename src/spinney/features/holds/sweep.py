@@ -22,9 +22,9 @@ from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
-from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions import ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.hold_moves import Key, Place
+from spinney.store.sql.transitions.ready_moves import Key, Place
 
 LOOKED_AT = 5
 """Where few jobs are covered, one step looks at this multiple of the jobs that it may move."""
@@ -125,9 +125,9 @@ class HoldSweep:
         cascade = Cascade(tx, registry, now_us)
         if plan.hold is not None:
             # Fewer rows than planned: a node has claimed one of these jobs since the plan was made.
-            if hold_moves.out_of_ready(tx, plan.keys) != len(plan.keys):
+            if ready_moves.out_of_ready(tx, plan.keys) != len(plan.keys):
                 raise PlanOutdated
-            hold_moves.to_held(cascade, dict.fromkeys(plan.covered, plan.hold))
+            ready_moves.to_held(cascade, dict.fromkeys(plan.covered, plan.hold))
         else:
             self._let_go(tx, plan, cascade)
         cascade.drain()
@@ -145,7 +145,7 @@ class HoldSweep:
         ids = [job_id for group in plan.free.values() for job_id in group]
         if self._registry.holds.jobs and hold_coverage.among_single(tx, [*ids, *plan.special]):
             raise PlanOutdated  # holds on single jobs do not change the registry
-        if hold_moves.to_ready(tx, self._registry, plan.free) != len(ids):
+        if ready_moves.to_ready(tx, self._registry, plan.free) != len(ids):
             raise PlanOutdated
         tx.change(_RENAMED, plan.renamed)
         for job_id in plan.special:
@@ -226,7 +226,7 @@ class _Planner:
         start, end = subtree(wide.lineage)
         root_id = int(wide.lineage.split(".")[0])
         if place is None:
-            self._add(hold_moves.standing_in_ready(self.tx, self.registry, [int(wide.hold.name)]))
+            self._add(ready_moves.standing_in_ready(self.tx, self.registry, [int(wide.hold.name)]))
         after = start if place is None else place[0]
         until = self.tx.value(
             "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
@@ -238,7 +238,7 @@ class _Planner:
             "and lineage <= ? and state = 'pending' order by lineage limit ?",
             (root_id, after, until or end, self.limit),
         )
-        self._add(hold_moves.standing_in_ready(self.tx, self.registry, [job_id for job_id, _ in below]))
+        self._add(ready_moves.standing_in_ready(self.tx, self.registry, [job_id for job_id, _ in below]))
         if len(below) == self.limit:
             self.plan.place = (below[-1][1],)
         elif until is not None:
@@ -270,7 +270,7 @@ class _Planner:
             (str(hold), job_id) for job_id, hold in covered.items() if reasons[job_id] != str(hold)
         ]
         free = [job_id for job_id in reasons if job_id not in covered]
-        plan.free = hold_moves.plain(tx, self.registry, free, self.now_us)
+        plan.free = ready_moves.plain(tx, self.registry, free, self.now_us)
         plain = {job_id for group in plan.free.values() for job_id in group}
         plan.special = [job_id for job_id in free if job_id not in plain]
         last = window[-1][0] if len(window) == self.limit else None

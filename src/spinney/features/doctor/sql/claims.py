@@ -27,20 +27,20 @@ from spinney.model.outcomes import Outcome
 from spinney.store.sql.connection.database import list_text
 from spinney.store.sql.record.recorder import Recorder
 from spinney.store.sql.registry import hold_coverage
-from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions import ready_moves
 
 # --- ready --------------------------------------------------------------------------------------
 
 
-def _key(facts: Facts) -> hold_moves.Key:
+def _key(facts: Facts) -> ready_moves.Key:
     return facts["lane"], facts["priority"], facts["share"], facts["position"]
 
 
-def _places(check: CheckContext, job_ids: list[int]) -> dict[int, hold_moves.Key | None]:
+def _places(check: CheckContext, job_ids: list[int]) -> dict[int, ready_moves.Key | None]:
     """Return the place in ``ready`` that each pending job's row asks for; None: it has none."""
-    places: dict[int, hold_moves.Key | None] = {}
-    for row in hold_moves.some(check.tx, check.registry, job_ids):
-        keys = hold_moves.keys(check.registry, [row])
+    places: dict[int, ready_moves.Key | None] = {}
+    for row in ready_moves.some(check.tx, check.registry, job_ids):
+        keys = ready_moves.keys(check.registry, [row])
         places[row.id] = keys[0] if keys else None
     return places
 
@@ -97,7 +97,7 @@ def _under_hold(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[s
 
 
 def _leave(repair: RepairContext, facts: Facts) -> None:
-    hold_moves.out_of_ready(repair.tx, [_key(facts)])
+    ready_moves.out_of_ready(repair.tx, [_key(facts)])
 
 
 def _leave_and_place(repair: RepairContext, facts: Facts) -> None:

@@ -17,7 +17,7 @@ from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, nodes
 from spinney.store.sql.registry.registry import Lane, Registry
-from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions import ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
 
 _ALL_SHARES = -(2**62)
@@ -103,8 +103,8 @@ class HoldFilter:
             return candidates, False
         out = [c for c in candidates if c[1] in covered][: self._left]
         self._left -= len(out)
-        hold_moves.out_of_ready(tx, [(lane, priority, share, position) for position, _, lane, share in out])
-        hold_moves.to_held(self._cascade, {c[1]: covered[c[1]] for c in out})
+        ready_moves.out_of_ready(tx, [(lane, priority, share, position) for position, _, lane, share in out])
+        ready_moves.to_held(self._cascade, {c[1]: covered[c[1]] for c in out})
         held = {c[1] for c in out}
         for n, candidate in enumerate(candidates):
             if candidate[1] in covered and candidate[1] not in held:

@@ -29,7 +29,7 @@ from spinney.store.sql.claim.rotation import Rotation
 from spinney.store.sql.connection.database import RowChange, grouped
 from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Lane
-from spinney.store.sql.transitions import failures, hold_moves, locks
+from spinney.store.sql.transitions import failures, locks, ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.lease_writes import grant
 
@@ -88,7 +88,7 @@ class Claim:
         self.rotation, self.claim_request = rotation, claim_request
         self.starved = False
         self._lock_moves = 0
-        self._taken: list[hold_moves.Key] = []
+        self._taken: list[ready_moves.Key] = []
         """Keys of candidates that were taken out of ``ready``; one statement deletes the rows of many
         (``_delete_taken``)."""
         self._removed: Counter[str] = Counter()
@@ -375,7 +375,7 @@ class Claim:
 
     def _delete_taken(self) -> None:
         """Delete the rows in ``ready`` of the candidates that were taken out since the last call."""
-        hold_moves.out_of_ready(self.tx, self._taken)
+        ready_moves.out_of_ready(self.tx, self._taken)
         self._taken.clear()
 
     def _served_last(self, queue: str, share: int) -> None:

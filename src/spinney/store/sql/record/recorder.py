@@ -34,7 +34,7 @@ from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Lane
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import failures, hold_moves, placement, regrowth
+from spinney.store.sql.transitions import failures, placement, ready_moves, regrowth
 from spinney.store.sql.transitions.cascades import Cascade
 
 # In characters; a longer message of an attempt is cut.
@@ -184,7 +184,7 @@ class Recorder:
         for lane_id, ids in groups.items():
             placement.enter(self.tx, self.registry, lane_id, ids)
         self.tx.delete_listed("leases", "job_id", list_text([r[0] for r, _ in records]))
-        hold_moves.to_held(self.cascade, held, leased=True)
+        ready_moves.to_held(self.cascade, held, leased=True)
 
     # --- one by one -----------------------------------------------------------------------
 

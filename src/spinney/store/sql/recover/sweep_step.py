@@ -11,7 +11,7 @@ from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.registry import Lane, Registry
-from spinney.store.sql.transitions import hold_moves, locks
+from spinney.store.sql.transitions import locks, ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
 
 PLAIN_LEAST = 10
@@ -57,8 +57,8 @@ class SweepStep:
             return ()
         covered = hold_coverage.covered(self.tx, self.registry.holds, job_ids)
         free = [job_id for job_id in job_ids if job_id not in covered]
-        groups = hold_moves.plain(self.tx, self.registry, free, self.now_us, State.SCHEDULED)
-        hold_moves.to_ready(self.tx, self.registry, groups, State.SCHEDULED)
+        groups = ready_moves.plain(self.tx, self.registry, free, self.now_us, State.SCHEDULED)
+        ready_moves.to_ready(self.tx, self.registry, groups, State.SCHEDULED)
         return {job_id for group in groups.values() for job_id in group}
 
     def vanished_stages(self) -> None:
@@ -76,7 +76,7 @@ class SweepStep:
         for *key, job_id in rows:
             row = job_rows.existing(self.tx, job_id)
             if row is None:
-                hold_moves.out_of_ready(self.tx, [tuple(key)])
+                ready_moves.out_of_ready(self.tx, [tuple(key)])
                 continue
             self.cascade.withdraw(row)
             reason = f"its next stage {row.stage!r} has vanished from job type {row.type!r}"

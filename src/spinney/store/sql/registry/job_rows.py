@@ -1,7 +1,7 @@
 """The row of a job in ``jobs``, and the few statements that every state transition needs.
 
 The state of a single job is changed by ``set_state`` only, which checks the change against the table of allowed
-transitions. Statements on many jobs (``hold_moves``, ``cancel_moves``, ``plain_completions``) write the state
+transitions. Statements on many jobs (``ready_moves``, ``cancel_moves``, ``plain_completions``) write the state
 themselves.
 """
 

@@ -29,7 +29,7 @@ from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
 from spinney.store.sql.submit import job_inserts
-from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions import ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.tracing import traceparents
 
@@ -289,8 +289,8 @@ def _hold_covered(cascade: Cascade, first: int, last: int) -> None:
     covered = hold_coverage.among(tx, registry.holds, wide, pending)
     if covered:
         # A published job may have been opened again before it was placed, and may be in ``ready`` already.
-        hold_moves.out_of_ready(tx, hold_moves.keys(registry, hold_moves.some(tx, registry, covered)))
-        hold_moves.to_held(cascade, covered)
+        ready_moves.out_of_ready(tx, ready_moves.keys(registry, ready_moves.some(tx, registry, covered)))
+        ready_moves.to_held(cascade, covered)
 
 
 def held_of(tx: Tx, first: int, last: int) -> int:

@@ -7,7 +7,7 @@
 ``lock_waiters``    the queue of jobs that wait for a lock
 ``deadlocks``       cycles of jobs that wait for each other, found and broken when they close
 ``hold_rows``       holds: laid, ended, and noted for the sweep
-``hold_moves``      many jobs moved between ``ready`` and held
+``ready_moves``     many jobs moved out of ``ready`` by holds, and into it when held or scheduled ones go on
 ``cancel_moves``    many pending jobs of a tree cancelled at once
 ``lease_writes``    the leases of a claim, written lane by lane
 ``attempts``        requests of a running attempt, checked by its fence

@@ -12,9 +12,9 @@ from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx, list_text
 from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
-from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions import ready_moves
 from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.hold_moves import PlacedJob
+from spinney.store.sql.transitions.ready_moves import PlacedJob
 
 _LISTED = "in (select j.value from json_each(?1) j)"
 _CONCERNED = (
@@ -48,7 +48,7 @@ def cancel(cascade: Cascade, rows: Sequence[Row], reason: str) -> None:
     tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
     states.require(rows[0].id, State.PENDING, State.CANCELLED)
     listed = list_text([row.id for row in rows])
-    hold_moves.out_of_ready(tx, hold_moves.keys(registry, [_placed(cascade, row) for row in rows]))
+    ready_moves.out_of_ready(tx, ready_moves.keys(registry, [_placed(cascade, row) for row in rows]))
     tx.run(
         "update jobs set state = 'cancelled', settled_us = ? where id in (select j.value from json_each(?) j)",
         (now_us, listed),
